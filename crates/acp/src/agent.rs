@@ -186,7 +186,6 @@ impl AcpAgent {
         self.answer(&id, done).await;
     }
 
-    /// Answers a request, and sends the updates that follow.
     async fn answer(&self, id: &Value, done: Result<RequestResult, RpcError>) {
         match done {
             Ok(RequestResult { result, updates }) => {
@@ -324,7 +323,6 @@ impl AcpAgent {
         Ok(RequestResult::from(json!({})))
     }
 
-    /// Carries out a request that reads journals.
     async fn read(&self, method: &str, params: &Params) -> Result<RequestResult, RpcError> {
         if method == "session/list" {
             return block_in_place(|| self.list(params));
@@ -438,7 +436,6 @@ impl AcpAgent {
     }
 }
 
-/// The result of a request, with the updates that follow.
 struct RequestResult {
     result: Value,
     /// Updates to send after the answer, with their sessions.

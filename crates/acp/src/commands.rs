@@ -16,13 +16,10 @@ const COLUMNS: usize = 120;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EditorCommand {
-    /// Shows the state of the session.
     Status,
-    /// Resumes the last run.
     Resume,
     /// Lists the questions of all runs that wait for an answer.
     Approvals,
-    /// Undoes the changes of the last run.
     Undo {
         /// Whether the person has seen the changes to undo.
         confirmed: bool,
@@ -59,7 +56,6 @@ impl EditorCommand {
     }
 }
 
-/// Returns the commands for a client.
 pub(crate) fn available(skills: &[(String, String)]) -> Value {
     let own = KNOWN.iter().map(|(name, about)| {
         let mut command = json!({"name": name, "description": about});
@@ -78,7 +74,6 @@ pub(crate) fn available(skills: &[(String, String)]) -> Value {
     json!({"sessionUpdate": "available_commands_update", "availableCommands": commands})
 }
 
-/// Carries a command out, and returns the text for the person.
 pub(crate) async fn carry_out(
     host: &dyn AcpHost,
     command: EditorCommand,

@@ -15,12 +15,10 @@ use crate::message::MAX_MESSAGE;
 /// Maximum number of queued lines in either direction.
 const WAITING: usize = 256;
 
-/// The result of reading a line.
 #[derive(Debug)]
 pub(crate) enum EditorLine {
     /// The line, without its end.
     Whole(Vec<u8>),
-    /// The line was too long, and was skipped.
     TooLong,
 }
 
@@ -131,7 +129,6 @@ impl EditorClient {
         self.send(&message).await;
     }
 
-    /// Sends a request to the client.
     pub(crate) async fn request(&self, method: &str, params: Value) -> ClientRequest {
         let (sender, answer) = oneshot::channel();
         let id = {

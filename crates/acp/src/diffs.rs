@@ -1,6 +1,6 @@
 //! Patches as diffs of the protocol: the old and the new text of each place that changes.
 
-use std::path::Path;
+use std::{iter::Peekable, path::Path};
 
 use serde_json::{Value, json};
 
@@ -8,125 +8,56 @@ use serde_json::{Value, json};
 /// off, or is not text, is left out, since the patch itself is shown beside.
 pub(crate) fn of_patch(patch: &str, folder: &Path) -> Vec<Value> {
     let mut diffs = Vec::new();
-    let mut reading = PatchReader::default();
-    for line in patch.lines() {
-        reading.line(line, folder, &mut diffs);
+    let (mut old_path, mut new_path) = (None, None);
+    let mut lines = patch.lines().peekable();
+    while let Some(line) = lines.next() {
+        if let Some(path) = line.strip_prefix("--- ") {
+            old_path = side_path(path, "a/");
+        } else if let Some(path) = line.strip_prefix("+++ ") {
+            new_path = side_path(path, "b/");
+        } else if let Some(head) = line.strip_prefix("@@ -")
+            && let Some((old, new)) = sides(head, &mut lines)
+            && let Some(path) = new_path.as_ref().or(old_path.as_ref())
+            && old != new
+        {
+            let mut diff = json!({"type": "diff", "path": folder.join(path), "newText": new});
+            if old_path.is_some() {
+                diff["oldText"] = json!(old);
+            }
+            diffs.push(diff);
+        }
     }
-    reading.end_part(folder, &mut diffs);
     diffs
 }
 
-/// A patch during its parsing.
-#[derive(Default)]
-struct PatchReader {
-    old_path: Option<String>,
-    new_path: Option<String>,
-    /// Lines of the old and the new side that are still to come in this part.
-    left: (usize, usize),
-    old: String,
-    new: String,
-    is_in_part: bool,
-    last: LineSide,
-}
-
-/// The sides to which a line belongs.
-#[derive(Clone, Copy, Default)]
-enum LineSide {
-    #[default]
-    Both,
-    Old,
-    New,
-}
-
-impl PatchReader {
-    fn line(&mut self, line: &str, folder: &Path, diffs: &mut Vec<Value>) {
-        if self.left != (0, 0) {
-            self.inside(line);
-        } else if let Some(head) = line.strip_prefix("@@ -") {
-            self.end_part(folder, diffs);
-            if let Some(left) = lengths(head) {
-                self.left = left;
-                self.is_in_part = true;
-            }
-        } else if line.starts_with('\\') {
-            // "No newline at end of file" is about the line before.
-            let ends = |text: &mut String| {
-                if text.ends_with('\n') {
-                    text.pop();
-                }
-            };
-            match self.last {
-                LineSide::Old => ends(&mut self.old),
-                LineSide::New => ends(&mut self.new),
-                LineSide::Both => {
-                    ends(&mut self.old);
-                    ends(&mut self.new);
-                }
-            }
-        } else if let Some(path) = line.strip_prefix("--- ") {
-            self.end_part(folder, diffs);
-            self.old_path = side_path(path, "a/");
-        } else if let Some(path) = line.strip_prefix("+++ ") {
-            self.new_path = side_path(path, "b/");
+/// Reads the old and the new text of a part; `None` if it is cut off, or is not one.
+fn sides<'p>(
+    head: &str,
+    lines: &mut Peekable<impl Iterator<Item = &'p str>>,
+) -> Option<(String, String)> {
+    let (mut old, mut new) = (String::new(), String::new());
+    let (mut old_left, mut new_left) = lengths(head)?;
+    while (old_left, new_left) != (0, 0) {
+        // An editor may have removed the space of an empty line.
+        let (sign, text) = lines.next()?.split_at_checked(1).unwrap_or((" ", ""));
+        let (is_old, is_new) = match sign {
+            " " => (true, true),
+            "-" => (true, false),
+            "+" => (false, true),
+            _ => return None,
+        };
+        let has_end = lines.next_if(|next| next.starts_with('\\')).is_none();
+        let end = if has_end { "\n" } else { "" };
+        if is_old {
+            old.extend([text, end]);
+            old_left = old_left.saturating_sub(1);
+        }
+        if is_new {
+            new.extend([text, end]);
+            new_left = new_left.saturating_sub(1);
         }
     }
-
-    fn inside(&mut self, line: &str) {
-        let (sign, text) = match line.split_at_checked(1) {
-            Some((sign, text)) => (sign, text),
-            // An editor may have removed the space of an empty line.
-            None => (" ", ""),
-        };
-        let mut add = |is_old: bool, is_new: bool| {
-            for (is_here, side, left) in [
-                (is_old, &mut self.old, &mut self.left.0),
-                (is_new, &mut self.new, &mut self.left.1),
-            ] {
-                if is_here {
-                    side.push_str(text);
-                    side.push('\n');
-                    *left = left.saturating_sub(1);
-                }
-            }
-        };
-        match sign {
-            " " => {
-                add(true, true);
-                self.last = LineSide::Both;
-            }
-            "-" => {
-                add(true, false);
-                self.last = LineSide::Old;
-            }
-            "+" => {
-                add(false, true);
-                self.last = LineSide::New;
-            }
-            "\\" => {}
-            _ => {
-                // It is not a patch, or it was cut off.
-                self.left = (0, 0);
-                self.is_in_part = false;
-            }
-        }
-    }
-
-    fn end_part(&mut self, folder: &Path, diffs: &mut Vec<Value>) {
-        let (old, new) = (std::mem::take(&mut self.old), std::mem::take(&mut self.new));
-        let is_whole = std::mem::take(&mut self.is_in_part) && self.left == (0, 0);
-        self.left = (0, 0);
-        let Some(path) = self.new_path.as_ref().or(self.old_path.as_ref()) else {
-            return;
-        };
-        if !is_whole || old == new {
-            return;
-        }
-        let mut diff = json!({"type": "diff", "path": folder.join(path), "newText": new});
-        if self.old_path.is_some() {
-            diff["oldText"] = json!(old);
-        }
-        diffs.push(diff);
-    }
+    Some((old, new))
 }
 
 /// Returns the path of one side; `None` if the file does not exist there.

@@ -177,7 +177,6 @@ impl Default for TurnControls {
 }
 
 impl TurnControls {
-    /// Ends the turn in the name of a person.
     pub(crate) fn stop(&self, by: Principal) {
         self.order(RunOrder::Stop(by));
     }

@@ -7,23 +7,20 @@ use serde_json::{Value, json, value::RawValue};
 /// it.
 pub(crate) const MAX_MESSAGE: usize = 16 << 20;
 
-/// A message that arrived.
 #[derive(Debug)]
 pub(crate) enum EditorMessage {
-    /// A request of the client.
     Request {
         /// The id, to be named in the answer.
         id: Value,
         method: String,
         params: Params,
     },
-    /// A notification of the client.
-    Notification { method: String, params: Params },
-    /// The client answers a request.
+    Notification {
+        method: String,
+        params: Params,
+    },
     Answer {
-        /// The id of the request.
         id: u64,
-        /// The result, or the error.
         outcome: Result<Value, Value>,
     },
     /// An invalid message, with the error to answer.
@@ -32,7 +29,6 @@ pub(crate) enum EditorMessage {
     Nothing,
 }
 
-/// Unparsed parameters.
 #[derive(Debug)]
 pub(crate) struct Params(Option<Box<RawValue>>);
 
@@ -60,7 +56,6 @@ impl RpcError {
         Self::new(-32_700, why)
     }
 
-    /// The message cannot be a request now.
     pub(crate) fn request(why: impl Into<String>) -> Self {
         Self::new(-32_600, why)
     }
@@ -76,7 +71,6 @@ impl RpcError {
         Self::new(-32_602, why)
     }
 
-    /// Creates an error for a failure in gyrus.
     pub(crate) fn internal(why: impl Into<String>) -> Self {
         Self::new(-32_603, why)
     }
@@ -91,7 +85,6 @@ impl RpcError {
         Self { code, message }
     }
 
-    /// Returns the answer to a request that fails with this error.
     pub(crate) fn answer(&self, id: &Value) -> Value {
         let Self { code, message } = self;
         json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
@@ -168,7 +161,6 @@ fn answer(id: &Value, result: Option<Box<RawValue>>, error: Option<Value>) -> Ed
     EditorMessage::Answer { id, outcome }
 }
 
-/// Returns the error of a message that is too long.
 pub(crate) fn too_long() -> RpcError {
     RpcError::parse(format!("the message is longer than {MAX_MESSAGE} bytes"))
 }

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::host::{SessionSettings, SettingChoice, SettingChoices};
 
-/// Ids of the options.
 pub(crate) const APPROVE: &str = "approve";
 pub(crate) const LOOP: &str = "loop";
 pub(crate) const MODEL: &str = "model";
@@ -13,7 +12,6 @@ pub(crate) const MODEL: &str = "model";
 /// The value of the option `model` for the configured one, since values may not be empty.
 const CONFIGURED: &str = "configured";
 
-/// Returns the modes in the form of a session's answer.
 pub(crate) fn modes(choices: &SettingChoices, settings: &SessionSettings) -> Value {
     let modes: Vec<Value> = choices
         .modes
@@ -23,7 +21,6 @@ pub(crate) fn modes(choices: &SettingChoices, settings: &SessionSettings) -> Val
     json!({"currentModeId": settings.mode, "availableModes": modes})
 }
 
-/// Returns the configuration options with their values.
 pub(crate) fn options(choices: &SettingChoices, settings: &SessionSettings) -> Value {
     let select = |id, name, category: &str, current: &str, choices: &[SettingChoice]| {
         let mut options: Vec<Value> = choices.iter().map(option).collect();

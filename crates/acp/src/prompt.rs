@@ -87,7 +87,6 @@ pub(crate) fn read(host: &dyn AcpHost, parts: Vec<ContentBlock>) -> Result<Edito
 }
 
 impl EditorPrompt {
-    /// Returns the number of the next attachment.
     fn next(&self) -> usize {
         self.attachments.len() + 1
     }

@@ -48,7 +48,6 @@ impl DeniedDigests {
     }
 }
 
-/// Open questions that the editor was asked.
 pub(crate) struct EditorQuestions {
     client: Arc<EditorClient>,
     store: Store,
@@ -67,7 +66,6 @@ struct QuestionShown {
     call: String,
 }
 
-/// The way in which a question is answered.
 #[derive(Debug)]
 pub(crate) enum QuestionManner {
     /// In the editor, by a request.
@@ -235,7 +233,6 @@ impl EditorQuestions {
         }
     }
 
-    /// Withdraws all questions, and marks their calls as over.
     pub(crate) async fn withdraw(&mut self) {
         for shown in std::mem::take(&mut self.shown) {
             self.client.withdraw(shown.request).await;

@@ -30,25 +30,20 @@ pub(crate) struct EditorSession {
     pub(crate) first: RunId,
     /// The real path of the folder in which the session's runs work.
     pub(crate) folder: PathBuf,
-    /// The servers that the editor named.
     pub(crate) servers: Vec<EditorServer>,
     denied: Arc<DeniedDigests>,
     pub(crate) state: Mutex<SessionState>,
 }
 
-/// The part of a session that changes.
 pub(crate) struct SessionState {
     pub(crate) settings: SessionSettings,
     pub(crate) last: Option<RunId>,
     /// The question that the next prompt answers.
     pub(crate) waits_for: Option<OpenQuestion>,
-    /// The turn at work.
     pub(crate) turn: Option<TurnSlot>,
 }
 
-/// The turn at work.
 pub(crate) struct TurnSlot {
-    /// The id of the prompt.
     pub(crate) prompt: Value,
     pub(crate) controls: TurnControls,
 }
@@ -61,12 +56,10 @@ pub(crate) struct TurnSurroundings {
     pub(crate) abilities: ClientAbilities,
 }
 
-/// Optional abilities of the client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientAbilities {
     /// Whether the client can ask its person for text.
     pub(crate) elicits: bool,
-    /// Whether the client allows reading its buffers.
     pub(crate) reads_files: bool,
 }
 
@@ -122,7 +115,6 @@ impl EditorSession {
         }
     }
 
-    /// Parks the run of the turn at work.
     pub(crate) fn park(&self) {
         if let Some(turn) = &self.state.lock().turn {
             turn.controls.park();
@@ -268,7 +260,6 @@ fn must_be_free(store: &Store, run: RunId) -> Result<(), RpcError> {
     }
 }
 
-/// Returns the cost of a session.
 fn cost(store: &Store, first: RunId) -> Microdollars {
     let chain = chains::of(store, first).ok().flatten();
     let runs = chain.into_iter().flat_map(|chain| chain.runs);

@@ -24,7 +24,6 @@ use crate::{
     view::SessionView,
 };
 
-/// The parts of a turn.
 pub(crate) struct EditorTurn {
     pub(crate) host: Arc<dyn AcpHost>,
     pub(crate) client: Arc<EditorClient>,
@@ -42,7 +41,6 @@ pub(crate) struct TurnEnd {
     pub(crate) waits_for: Option<OpenQuestion>,
 }
 
-/// An event while a run is followed.
 enum TurnEvent {
     Began,
     Entry(Box<TreeEntry>),
@@ -52,7 +50,6 @@ enum TurnEvent {
     Ended(Result<Ending, String>),
 }
 
-/// A run that a turn follows.
 struct TurnFollower {
     run: RunId,
     entries: TreeFollower,
@@ -211,7 +208,6 @@ impl EditorTurn {
         }
     }
 
-    /// Reports the run's ending.
     async fn end(
         mut self,
         run: RunId,
@@ -283,7 +279,6 @@ fn known_ends(store: &Store, run: RunId) -> Result<Vec<(RunId, u64)>, RpcError> 
     ends.map_err(internal)
 }
 
-/// Returns the unanswered questions of a run.
 pub(crate) fn still_open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, RpcError> {
     approvals::unanswered(store, run).map_err(internal)
 }
@@ -292,7 +287,6 @@ fn internal(error: impl std::fmt::Display) -> RpcError {
     RpcError::internal(error.to_string())
 }
 
-/// Returns the stop reason of a turn whose run ended so.
 fn stop_reason(ending: &Ending) -> &'static str {
     match ending {
         Ending::Reached { .. }
@@ -310,7 +304,6 @@ fn stop_reason(ending: &Ending) -> &'static str {
     }
 }
 
-/// Returns the answer to a prompt.
 pub(crate) fn answer(reason: &str) -> Value {
     json!({"stopReason": reason})
 }

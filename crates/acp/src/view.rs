@@ -39,26 +39,19 @@ const TITLE: usize = 100;
 /// Cost of a dollar in microdollars.
 const DOLLAR: f64 = 1e6;
 
-/// Tools by the kind of their calls in the protocol.
-const KINDS: [(&str, &str); 18] = [
-    ("read", "read"),
-    ("list", "read"),
-    ("recall", "read"),
-    ("read_journal", "read"),
-    ("clipboard", "other"),
-    ("glob", "search"),
-    ("search", "search"),
-    ("search_docs", "search"),
-    ("web_search", "search"),
-    ("rank_files", "search"),
-    ("edit", "edit"),
-    ("write", "edit"),
-    ("propose_changeset", "edit"),
-    ("apply_changeset", "edit"),
-    ("shell", "execute"),
-    ("run_as_user", "execute"),
-    ("fetch", "fetch"),
-    ("remember", "other"),
+/// Kinds of calls in the protocol, each with its tools; those of other tools are `other`.
+const KINDS: [(&str, &[&str]); 5] = [
+    ("read", &["read", "list", "recall", "read_journal"]),
+    (
+        "search",
+        &["glob", "search", "search_docs", "web_search", "rank_files"],
+    ),
+    (
+        "edit",
+        &["edit", "write", "propose_changeset", "apply_changeset"],
+    ),
+    ("execute", &["shell", "run_as_user"]),
+    ("fetch", &["fetch"]),
 ];
 
 /// The kind of the fact that is shown as a plan.
@@ -134,7 +127,6 @@ impl SessionView {
         }
     }
 
-    /// Returns the updates that an entry leads to.
     pub(crate) fn entry(
         &mut self,
         run: RunId,
@@ -311,12 +303,10 @@ impl SessionView {
         Some(self.say(answer))
     }
 
-    /// Returns words of ours to the person.
     pub(crate) fn say(&mut self, text: &str) -> Value {
         self.begin("agent_message_chunk", text, LastUpdate::Words)
     }
 
-    /// Returns a remark of ours.
     pub(crate) fn remark(&mut self, text: &str) -> Value {
         self.begin("agent_thought_chunk", text, LastUpdate::Thought)
     }
@@ -359,7 +349,6 @@ pub(crate) fn call_id(run: RunId, effect: &EffectId) -> String {
     format!("{}.{effect}", run.short())
 }
 
-/// Returns an update of a call.
 pub(crate) fn changed(id: &str, fields: Value) -> Value {
     let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id});
     if let (Some(update), Value::Object(fields)) = (update.as_object_mut(), fields) {
@@ -380,12 +369,14 @@ fn called(id: &str, happening: &Happening) -> Value {
         Some(telling) => clip(&one_line(&format!("{tool} {telling}")), TITLE),
         None => clip(&one_line(tool), TITLE),
     };
-    let kind = KINDS.iter().find(|(name, _)| name == tool);
+    let kind = KINDS
+        .iter()
+        .find(|(_, tools)| tools.contains(&tool.as_str()));
     let mut update = json!({
         "sessionUpdate": "tool_call",
         "toolCallId": id,
         "title": title,
-        "kind": kind.map_or("other", |(_, kind)| kind),
+        "kind": kind.map_or("other", |(kind, _)| kind),
         "status": "pending",
     });
     if arguments.to_string().len() <= ARGUMENTS {
@@ -394,7 +385,6 @@ fn called(id: &str, happening: &Happening) -> Value {
     update
 }
 
-/// Returns the resolved paths of a call.
 fn locations(run: RunId, judged: &GateVerdict) -> Option<Value> {
     let places: Vec<Value> = judged
         .paths
@@ -435,7 +425,6 @@ fn sentences(happening: &Happening) -> String {
         .to_owned()
 }
 
-/// Returns an event as one short text.
 fn remark(happening: &Happening) -> String {
     let mut parts = vec![happening.headline.clone()];
     for part in &happening.parts {

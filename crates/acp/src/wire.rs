@@ -10,7 +10,6 @@ use crate::host::{EditorServer, EditorServerWay};
 /// The version of the protocol that gyrus speaks.
 pub(crate) const PROTOCOL_VERSION: u16 = 1;
 
-/// Parameters of `initialize`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Initialize {
@@ -22,7 +21,6 @@ pub(crate) struct Initialize {
     pub(crate) client_capabilities: Value,
 }
 
-/// Parameters of `session/new`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NewSession {
@@ -30,7 +28,6 @@ pub(crate) struct NewSession {
     pub(crate) mcp_servers: Option<Vec<NamedServer>>,
 }
 
-/// Parameters of `session/load` and `session/resume`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OldSession {
@@ -39,7 +36,6 @@ pub(crate) struct OldSession {
     pub(crate) mcp_servers: Option<Vec<NamedServer>>,
 }
 
-/// Parameters of `session/list`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ListSessions {
     pub(crate) cwd: Option<PathBuf>,
@@ -53,7 +49,6 @@ pub(crate) struct NamedSession {
     pub(crate) session_id: String,
 }
 
-/// Parameters of `session/prompt`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PromptSession {
@@ -61,7 +56,6 @@ pub(crate) struct PromptSession {
     pub(crate) prompt: Vec<ContentBlock>,
 }
 
-/// Parameters of `session/set_mode`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SetMode {
@@ -69,7 +63,6 @@ pub(crate) struct SetMode {
     pub(crate) mode_id: String,
 }
 
-/// Parameters of `session/set_config_option`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SetOption {
@@ -78,14 +71,12 @@ pub(crate) struct SetOption {
     pub(crate) value: Value,
 }
 
-/// Parameters of `$/cancel_request`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CancelRequest {
     pub(crate) request_id: Value,
 }
 
-/// A part of a prompt.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ContentBlock {
@@ -106,7 +97,6 @@ pub(crate) enum ContentBlock {
     Other,
 }
 
-/// A text that the client attached.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Resource {
     pub(crate) uri: String,
@@ -127,7 +117,6 @@ pub(crate) struct NamedServer {
     headers: Option<Vec<NamedValue>>,
 }
 
-/// A variable or a header.
 #[derive(Debug, Deserialize)]
 struct NamedValue {
     name: String,

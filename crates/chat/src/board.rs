@@ -39,7 +39,6 @@ impl RunBoard {
         }
     }
 
-    /// Stops showing a run.
     pub(crate) fn forget(&mut self, run: RunId) {
         self.states.remove(&run);
     }

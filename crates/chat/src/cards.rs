@@ -5,10 +5,8 @@ use gyrus_kernel::approvals::OpenQuestion;
 use gyrus_surfaces::console::card;
 use gyrus_text::{clip, one_line};
 
-/// Meaning of a button below a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ButtonMeaning {
-    /// Allow the call once.
     Allow {
         card: u64,
     },
@@ -19,7 +17,6 @@ pub(crate) enum ButtonMeaning {
     Again {
         message: u64,
     },
-    /// Send a file of a run.
     File {
         /// The place of the file in the list of the run's files.
         index: u64,
@@ -32,7 +29,6 @@ const MARK: usize = 24;
 /// Columns of a file's name on a button.
 const LABEL: usize = 40;
 
-/// Returns the text of a card, whole, with the question at its end.
 pub(crate) fn text(open: &OpenQuestion) -> String {
     let asked = if open.card.question {
         "Reply to this message to answer."
@@ -42,7 +38,6 @@ pub(crate) fn text(open: &OpenQuestion) -> String {
     card::plain_text(open) + asked
 }
 
-/// Returns the buttons of a card.
 pub(crate) fn buttons(number: u64, open: &OpenQuestion) -> Vec<(String, String)> {
     if open.card.question {
         return Vec::new();
@@ -59,7 +54,6 @@ pub(crate) fn again(message: u64) -> Vec<(String, String)> {
     vec![("Send it again".to_owned(), format!("again:{message}"))]
 }
 
-/// Returns the buttons by which files of a run are sent.
 pub(crate) fn files(paths: &[String]) -> Vec<(String, String)> {
     let label = |path: &String| format!("📄 {}", clip(&one_line(path), LABEL));
     let button = |(index, path)| (label(path), format!("file:{index}"));

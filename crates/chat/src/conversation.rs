@@ -39,7 +39,6 @@ pub(crate) struct ReplyTarget {
 }
 
 impl ReplyTarget {
-    /// Creates the target of a reply to a message.
     pub(crate) fn to(message: &IncomingMessage) -> Self {
         Self {
             chat: message.chat.clone(),
@@ -89,7 +88,6 @@ impl ReplyTarget {
         number
     }
 
-    /// Adds a message to send, and returns its number.
     pub(crate) fn add(
         &self,
         numbers: &mut Numbers,
@@ -243,7 +241,6 @@ fn pair(
     changes
 }
 
-/// A person of the chat wrote.
 fn paired(
     shared: &Arc<AccountInner>,
     record: &ChatRecord,
@@ -277,7 +274,6 @@ fn paired(
     changes
 }
 
-/// The consequence of words.
 enum WordsOutcome {
     Changes(Vec<ChatChange>),
     Answer(String),
@@ -419,7 +415,6 @@ pub(crate) fn task(
     changes
 }
 
-/// Resumes a run that stopped.
 pub(crate) fn resume(
     shared: &AccountInner,
     record: &ChatRecord,

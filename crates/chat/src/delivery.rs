@@ -297,7 +297,6 @@ async fn say(
     }))
 }
 
-/// Shows the state of a run.
 async fn show(shared: &AccountInner, run: RunId, text: &str, pauses: &mut Pauses) {
     let place = shared.with(|record| {
         let task = record.tasks.get(&run)?;

@@ -25,11 +25,9 @@ const NAME: usize = 100;
 const TEXT_BYTES: usize = 1 << 20;
 const PICTURE_BYTES: usize = 5 << 20;
 
-/// The folder of a chat for files on their way.
 #[derive(Debug, Clone)]
 pub(crate) struct Spool(PathBuf);
 
-/// The way in which a run is given a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum GivenFile {
     /// A text, as `--file`.
@@ -118,7 +116,6 @@ impl Spool {
         })
     }
 
-    /// Removes the stored files of a run.
     pub(crate) fn forget(&self, run: RunId) {
         let _ = fs::remove_dir_all(self.0.join("in").join(run.to_string()));
     }
@@ -160,7 +157,6 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Returns the names in a folder, with their paths.
 fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries.map(|entry| {

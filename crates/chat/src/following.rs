@@ -39,7 +39,6 @@ pub(crate) struct FollowedToEnd {
     pub(crate) summary: Option<String>,
 }
 
-/// Follows a run until it is over.
 pub(crate) async fn follow(
     shared: &Arc<AccountInner>,
     task: &ChatTask,
@@ -185,7 +184,6 @@ async fn look(shared: &Arc<AccountInner>, task: &ChatTask) -> Result<(), LedgerE
     Ok(())
 }
 
-/// A card in the form for a message.
 pub(crate) struct WrittenCard {
     task: RunId,
     open: OpenQuestion,
@@ -195,7 +193,6 @@ pub(crate) struct WrittenCard {
 }
 
 impl WrittenCard {
-    /// Writes the card of a question of a run that a person requested.
     pub(crate) async fn write(shared: &AccountInner, task: RunId, open: OpenQuestion) -> Self {
         let messenger = &shared.messenger;
         let most = messenger.limits().text.saturating_sub(ROOM);
@@ -222,7 +219,6 @@ impl WrittenCard {
         }
     }
 
-    /// Adds the card to the messages to send.
     pub(crate) fn show(
         self,
         numbers: &mut Numbers,

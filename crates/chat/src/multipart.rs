@@ -1,6 +1,5 @@
 //! Bodies of requests that carry files (`multipart/form-data`, RFC 7578).
 
-/// A body in the making.
 pub(crate) struct Multipart {
     boundary: String,
     bytes: Vec<u8>,
@@ -16,13 +15,11 @@ impl Multipart {
         }
     }
 
-    /// Adds the value of a field.
     pub(crate) fn field(mut self, name: &str, value: &str) -> Self {
         self.part(&format!("name=\"{name}\""), "", value.as_bytes());
         self
     }
 
-    /// Adds a file under the name of a field.
     pub(crate) fn file(mut self, name: &str, file: &str, media_type: &str, bytes: &[u8]) -> Self {
         let file: String = file
             .chars()
@@ -47,12 +44,10 @@ impl Multipart {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// Returns the value of the header `Content-Type`.
     pub(crate) fn content_type(&self) -> String {
         format!("multipart/form-data; boundary={}", self.boundary)
     }
 
-    /// Returns the whole body.
     pub(crate) fn bytes(mut self) -> Vec<u8> {
         let end = format!("--{}--\r\n", self.boundary);
         self.bytes.extend_from_slice(end.as_bytes());

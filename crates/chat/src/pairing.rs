@@ -29,7 +29,6 @@ struct OpenCode {
     attempts: u32,
 }
 
-/// The result of trying a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodeTried {
     /// The code was right, and is used up now.
@@ -55,7 +54,6 @@ impl CurrentPairing {
         Ok(code)
     }
 
-    /// Tries a code that somebody sent.
     pub(crate) fn try_code(&mut self, given: &str) -> CodeTried {
         let Some(open) = self.0.as_mut().filter(|open| Instant::now() < open.until) else {
             self.0 = None;

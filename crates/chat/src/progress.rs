@@ -20,7 +20,6 @@ const COLUMNS: usize = 100;
 /// Maximum number of files of a result.
 const FILES: usize = 6;
 
-/// The progress of a run that its status message shows.
 pub(crate) struct RunProgress {
     projection: Projection,
     lines: VecDeque<String>,
@@ -38,7 +37,6 @@ impl RunProgress {
         }
     }
 
-    /// Adds the next entry.
     pub(crate) fn take(&mut self, entry: &LogEntry, reader: &LogReader) {
         for happening in self.projection.take(entry, reader) {
             if let Some(step) = happening
@@ -60,7 +58,6 @@ impl RunProgress {
         }
     }
 
-    /// Returns the newest files that calls produced.
     pub(crate) fn files(&self) -> Vec<String> {
         self.files.newest(FILES).to_vec()
     }

@@ -33,7 +33,6 @@ const CHANGES_IN_A_FACT: usize = 64;
 pub struct PairedPerson {
     /// The person's id at the messenger.
     pub id: String,
-    /// The conversation with that person alone.
     pub(crate) chat: String,
     /// The name that the person gave themselves when they were paired.
     pub name: String,
@@ -49,13 +48,10 @@ pub(crate) struct PendingWork {
     pub(crate) event: ChatEvent,
 }
 
-/// A run that a person of the chat requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChatTask {
     pub(crate) run: RunId,
-    /// The message that requested the run.
     pub(crate) asked: ChatPlace,
-    /// The person who requested the run.
     pub(crate) person: String,
     /// The beginning of the goal, for headings.
     pub(crate) gist: String,
@@ -74,18 +70,17 @@ pub(crate) enum TaskStage {
         /// The words of the goal; empty if they are spoken in the first file.
         goal: String,
         files: Vec<IncomingFile>,
-        /// The run whose memory the new one continues.
         continues: Option<RunId>,
     },
-    /// The run is ready for the queue.
     Ready(Box<RunRequest>),
     /// The run exists, and is to be resumed by the queue under this key.
-    Resumed { key: String },
+    Resumed {
+        key: String,
+    },
     /// The run is over, and its result is among the messages to send.
     Over,
 }
 
-/// A message to send.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChatMessage {
     pub(crate) number: u64,
@@ -96,7 +91,6 @@ pub(crate) struct ChatMessage {
     pub(crate) state: OutgoingState,
 }
 
-/// The form of a message to send.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MessageForm {
@@ -127,7 +121,6 @@ pub(crate) enum MessageSubject {
     Unknown(u64),
 }
 
-/// The state of a message to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OutgoingState {
@@ -141,7 +134,6 @@ pub(crate) enum OutgoingState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ShownCard {
     pub(crate) number: u64,
-    /// The run that a person requested.
     pub(crate) task: RunId,
     #[serde(flatten)]
     pub(crate) card: CardId,
@@ -153,7 +145,6 @@ pub(crate) struct ShownCard {
     pub(crate) is_settled: bool,
 }
 
-/// A change of the state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ChatChange {
@@ -195,7 +186,6 @@ pub(crate) enum ChatChange {
         number: u64,
         state: OutgoingState,
     },
-    /// A message was sent.
     Sent {
         number: u64,
         place: ChatPlace,
@@ -333,7 +323,6 @@ impl ChatRecord {
         self.people.contains_key(person)
     }
 
-    /// Whether a conversation is the private one of a paired person.
     pub(crate) fn is_private(&self, chat: &str) -> bool {
         self.people.values().any(|person| person.chat == chat)
     }
@@ -342,7 +331,6 @@ impl ChatRecord {
         self.seen.contains(key)
     }
 
-    /// Returns the present id of a conversation.
     pub(crate) fn present<'a>(&'a self, chat: &'a str) -> &'a str {
         self.moved.get(chat).map_or(chat, String::as_str)
     }
@@ -366,17 +354,14 @@ impl ChatRecord {
         Some(MessageSubject::Run(asked.run))
     }
 
-    /// Returns where a message was sent to.
     pub(crate) fn sent(&self, number: u64) -> Option<&ChatPlace> {
         self.sent.get(&number).map(|(place, _)| place)
     }
 
-    /// Returns the cards that wait for an answer.
     pub(crate) fn open_cards(&self) -> impl Iterator<Item = &ShownCard> {
         self.cards.values().filter(|card| !card.is_settled)
     }
 
-    /// Returns the stored names of the files to send.
     pub(crate) fn outgoing_files(&self) -> BTreeSet<&str> {
         let outgoing = self.outgoing.values();
         let files = outgoing.filter_map(|one| one.what.kept());
@@ -389,12 +374,10 @@ impl ChatRecord {
         outgoing.any(|one| one.state == OutgoingState::Leaving && self.present(&one.chat) == chat)
     }
 
-    /// Returns the tasks that are not over.
     pub(crate) fn open_tasks(&self) -> impl Iterator<Item = &ChatTask> {
         self.tasks.values().filter(|task| !task.is_over())
     }
 
-    /// Returns a source of unused numbers.
     pub(crate) fn numbers(&self) -> Numbers {
         Numbers(self.last_number)
     }

@@ -20,13 +20,11 @@ const LEAST_WAIT: Duration = Duration::from_secs(1);
 /// Whether a call that may have been carried out can be repeated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RepeatRule {
-    /// Repetition is harmless.
     Harmless,
     /// A repetition would be visible, since the call would take effect twice.
     Visible,
 }
 
-/// Returns the error of a server that is called too often.
 pub(crate) fn too_fast(wait: Option<Duration>) -> MessengerError {
     let after = wait.unwrap_or(TOO_FAST).clamp(LEAST_WAIT, MOST_WAIT);
     MessengerError::TooFast { after }
@@ -45,7 +43,6 @@ pub(crate) async fn sent(
     })
 }
 
-/// Returns the error of a request without an answer.
 pub(crate) fn failed(never_left: bool, repeating: RepeatRule, why: String) -> MessengerError {
     if never_left || repeating == RepeatRule::Harmless {
         MessengerError::Later { why }

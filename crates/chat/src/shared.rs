@@ -70,7 +70,6 @@ pub struct ChatSettings {
     pub folder: PathBuf,
 }
 
-/// The parts of an account at work.
 pub(crate) struct AccountInner {
     pub(crate) messenger: Arc<dyn Messenger>,
     pub(crate) host: Arc<dyn ChatHost>,
@@ -88,12 +87,9 @@ pub(crate) struct AccountInner {
     turn: tokio::sync::Mutex<()>,
 }
 
-/// Work that changes begin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WorkProgress {
-    /// A run that somebody requested.
     Task(RunId),
-    /// A pending job.
     Pending(u64),
 }
 
@@ -124,7 +120,6 @@ impl AccountInner {
         Ok((Arc::new(shared), beginning))
     }
 
-    /// Calls `look` on the state.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&ChatRecord) -> T) -> T {
         look(self.ledger.lock().state())
     }
@@ -190,7 +185,6 @@ impl AccountInner {
         ));
     }
 
-    /// Whether the emergency stop is in force.
     pub(crate) fn is_stopped(&self) -> bool {
         self.settings.latch.check().is_err()
     }
@@ -209,7 +203,6 @@ impl AccountInner {
     }
 }
 
-/// Returns the work that changes begin.
 fn begun(before: &ChatRecord, changes: &[ChatChange]) -> Vec<WorkProgress> {
     let begun = changes.iter().filter_map(|change| match change {
         ChatChange::Task(task) => {

@@ -48,7 +48,6 @@ const FETCH_AGAIN: Duration = Duration::from_secs(2);
 /// Time before a run is submitted again to a full queue.
 const QUEUE_AGAIN: Duration = Duration::from_secs(2);
 
-/// Drives a task to its end.
 pub(crate) fn drive(shared: Arc<AccountInner>, run: RunId) -> BoxedFuture<'static, ()> {
     Box::pin(async move {
         if let Err(error) = to_end(&shared, run).await {

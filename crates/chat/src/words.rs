@@ -16,7 +16,6 @@ pub(crate) enum ChatWords {
     Screenshot,
     Approve,
     Memory(String),
-    /// List the agents, or send one of them a message.
     Agents(String),
     Help,
     Start,
@@ -70,7 +69,6 @@ const COMMANDS: [KnownCommand; 8] = [
     },
 ];
 
-/// Parses a text that a person typed.
 pub(crate) fn read(text: &str) -> ChatWords {
     let text = text.trim();
     let Some(command) = text.strip_prefix('/') else {
@@ -92,13 +90,11 @@ pub(crate) fn read(text: &str) -> ChatWords {
     }
 }
 
-/// Returns the commands with their meanings.
 pub(crate) fn commands() -> Vec<(&'static str, &'static str)> {
     let commands = COMMANDS.iter();
     commands.map(|known| (known.name, known.meaning)).collect()
 }
 
-/// Returns the help text about commands.
 pub(crate) fn help() -> String {
     let mut text = "Write what is to be done, and a run begins. Reply to its message to add \
                     something; once it is over, a reply goes on from it. Files and pictures with \

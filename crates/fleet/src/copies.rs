@@ -13,16 +13,16 @@ use gyrus_kernel::{family, log_name};
 use gyrus_runtime::queue::{CommandStage, Gateway, QueueCommand};
 use tokio::{sync::Semaphore, task::JoinSet};
 
-use crate::{FleetCopy, FleetMessage, Machine, MachineTime, SharedLog, copy::IsOver, send_message};
+use crate::{
+    FleetCopy, FleetMessage, Machine, MachineTime, SharedLog, copy::IsOver, log::REQUEST,
+    send_message,
+};
 
 /// Number of the newest ended runs that are copied at the start.
 const NEWEST: usize = 1_000;
 
 /// Maximum number of copies that are updated at once.
 const REFRESHED_AT_ONCE: usize = 8;
-
-/// Time limit of one request.
-const REQUEST: Duration = Duration::from_secs(5);
 
 /// Time after which a failed attempt is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -218,7 +218,6 @@ impl FleetCopies {
     }
 }
 
-/// Returns the number of entries of a copy.
 fn end(store: &Store, run: RunId) -> u64 {
     let reader = store.reader(&log_name(run));
     reader.and_then(|reader| reader.end()).unwrap_or(0)

@@ -12,11 +12,9 @@ use tokio::{
 
 use crate::{
     BlobError, EntryLines, LogSubject, Machine, MachineTime, ReadError, RunMessage, RunMessageKind,
-    RunReading, SharedLog, fetch_blob, log::heard,
+    RunReading, SharedLog, fetch_blob,
+    log::{REQUEST, heard},
 };
-
-/// Time limit of one request.
-const REQUEST: Duration = Duration::from_secs(5);
 
 /// Interval between checks for news that no message announced.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);

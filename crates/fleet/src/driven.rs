@@ -26,7 +26,7 @@ use crate::{
     LeaseTimes, Machine, MachineTime, RunMessage, RunReading, SharedLog, Wait, WriterId, claim,
     copy::{CopyError, children, gather, restore, run_subject},
     inbox::{inbox_subject, read_messages, root_of},
-    log::heard,
+    log::{REQUEST, heard},
     store_blob,
 };
 
@@ -38,9 +38,6 @@ const CARRIED: usize = 192 << 10;
 
 /// Number of messages that wait for an inbox at which no more are read.
 const KEPT: usize = 1_000;
-
-/// Time limit of one request.
-const REQUEST: Duration = Duration::from_secs(5);
 
 /// Interval between checks for messages that no notice announced.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -201,9 +198,7 @@ struct ReceivedMessages {
     kept: Vec<FleetMessage>,
 }
 
-/// Work for the keeper of one log.
 enum Job {
-    /// Append a batch.
     Store(ReplicaBatch, ReplicaDone),
     /// Tell the number of entries in the shared log.
     Has(std::sync::mpsc::SyncSender<Result<u64, String>>),

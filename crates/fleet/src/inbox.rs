@@ -44,7 +44,6 @@ impl FleetMessage {
     }
 }
 
-/// Returns the subject of the messages to a run and its child runs.
 pub(crate) fn inbox_subject(root: RunId) -> LogSubject {
     LogSubject::new(&format!("inbox.{root}")).expect("ids of runs are words")
 }

@@ -1,11 +1,14 @@
 //! The contract of a shared log: narrow, so that any engine with a conditional append can serve.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use tokio::sync::watch;
 
 use crate::{MachineTime, WriterId};
+
+/// Time limit of one request.
+pub(crate) const REQUEST: Duration = Duration::from_secs(5);
 
 /// The name of one history in a shared log: words of `[a-z0-9-]`, joined by dots.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -86,7 +86,6 @@ pub struct BadMessage {
     pub why: String,
 }
 
-/// The first line of an encoded message.
 #[derive(Serialize, Deserialize)]
 struct MessageHeader {
     /// The version of this format.
@@ -116,7 +115,6 @@ enum HeaderKind {
         lines_in: Option<BlobId>,
     },
     Blobs {
-        /// The lengths of the blobs.
         lengths: Vec<usize>,
     },
     Renewed,

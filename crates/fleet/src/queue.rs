@@ -29,11 +29,10 @@ use tokio::sync::watch;
 
 use crate::{
     AppendAnswer, LogSubject, LogUnreachable, Machine, MachineTime, MessageId, SharedLog,
-    StoredMessage, WriterId, log::heard, message::is_foreign,
+    StoredMessage, WriterId,
+    log::{REQUEST, heard},
+    message::is_foreign,
 };
-
-/// Time limit of one request.
-const REQUEST: Duration = Duration::from_secs(5);
 
 /// Pause before an attempt is repeated because of another write.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -83,7 +82,6 @@ struct QueueMessage {
     next: Option<NextSubject>,
 }
 
-/// The subject under which the queue continues.
 #[derive(Clone, Serialize, Deserialize)]
 struct NextSubject {
     subject: String,
@@ -551,7 +549,6 @@ struct SubjectBeginning {
     messages: u64,
 }
 
-/// The subject and the position of its last message.
 #[derive(PartialEq, Eq)]
 struct LastMessage {
     subject: LogSubject,

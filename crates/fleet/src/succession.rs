@@ -26,7 +26,6 @@ pub struct Succession {
     pub claimed: ClaimWords,
 }
 
-/// A run of another worker.
 struct OtherWorkersRun {
     worker: String,
     reading: RunReading,

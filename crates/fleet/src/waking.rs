@@ -5,13 +5,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gyrus_runtime::queue::Gateway;
 
-use crate::{Machine, SharedLog, inbox::read_messages};
+use crate::{Machine, SharedLog, inbox::read_messages, log::REQUEST};
 
 /// Interval between two checks.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// Time limit of one request.
-const REQUEST: Duration = Duration::from_secs(5);
 
 /// Watches the parked runs until it is dropped.
 pub struct ParkedWatch {

@@ -141,7 +141,6 @@ pub(crate) fn picture(path: &Path) -> Result<Attachment, Failure> {
     picture_of(bytes, &name.to_string())
 }
 
-/// Attaches a picture whose bytes are known.
 pub(crate) fn picture_of(bytes: Vec<u8>, name: &str) -> Result<Attachment, Failure> {
     if bytes.len() as u64 > PICTURE_LIMIT {
         let size = bytes.len();

@@ -25,7 +25,6 @@ pub(crate) struct BrowserOptions {
     /// A profile that stays; one that is gone afterwards if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) profile: Option<String>,
-    /// Whether the browser has a window on the person's desktop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) visible: bool,
     /// Whether the browser runs without its own sandbox.
@@ -88,7 +87,6 @@ fn ask_to_attach(at: &DebuggingPort) -> Result<(), Failure> {
     Err(Failure::usage(why).hint("without --attach the run has a browser of its own"))
 }
 
-/// Whether attaching was confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Consent {
     /// The person confirmed on the command line.
@@ -97,7 +95,6 @@ pub(crate) enum Consent {
     Wanted,
 }
 
-/// Reads the name of a profile.
 pub(crate) fn profile_name(word: &str) -> Result<String, String> {
     gyrus_screen::check_profile_name(word).map_err(|error| error.to_string())?;
     Ok(word.to_owned())
@@ -144,7 +141,6 @@ pub(crate) fn profiles(home: &Home) -> PathBuf {
     }
 }
 
-/// The profiles that there are, in order.
 pub(crate) fn profile_names(home: &Home) -> Result<Vec<String>, Failure> {
     let below = profiles(home);
     let entries = match fs::read_dir(&below) {
@@ -160,7 +156,6 @@ pub(crate) fn profile_names(home: &Home) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Whether there is a profile of this name.
 #[cfg(feature = "fleet")]
 pub(crate) fn has_profile(home: &Home, name: &str) -> bool {
     profile_names(home).is_ok_and(|names| names.iter().any(|one| one == name))

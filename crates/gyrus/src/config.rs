@@ -55,7 +55,6 @@ pub(crate) struct Config {
     pub(crate) on_ask: Option<OnAsk>,
     /// Default of `--reflect`.
     pub(crate) reflect: bool,
-    /// Default limits of runs.
     pub(crate) limits: LimitFlags,
     /// Settings of questions to the person.
     pub(crate) approvals: ApprovalsSection,
@@ -65,9 +64,7 @@ pub(crate) struct Config {
     pub(crate) telemetry: TelemetrySection,
     /// Addresses and commands that a server informs of events, by name.
     pub(crate) hooks: BTreeMap<String, HookSection>,
-    /// Settings of servers.
     pub(crate) serve: ServeSection,
-    /// Chats by which people use a server.
     pub(crate) chat: ChatsSection,
     /// Settings of the memory.
     pub(crate) memory: MemorySection,
@@ -85,7 +82,6 @@ pub(crate) struct Config {
     pub(crate) update: UpdateSection,
 }
 
-/// The section `[web-search]`.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WebSearchSection {
@@ -103,7 +99,6 @@ impl WebSearchSection {
     }
 }
 
-/// The section `[update]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct UpdateSection {
@@ -142,7 +137,6 @@ impl EffortSection {
     }
 }
 
-/// The section `[delegate]`.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct DelegateSection {
@@ -172,7 +166,6 @@ impl Default for DelegateSection {
     }
 }
 
-/// The section `[approvals]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ApprovalsSection {
@@ -189,7 +182,6 @@ impl ApprovalsSection {
     }
 }
 
-/// The section `[serve]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ServeSection {
@@ -219,7 +211,6 @@ impl ServeSection {
     }
 }
 
-/// The section `[memory]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct MemorySection {
@@ -233,13 +224,11 @@ pub(crate) struct MemorySection {
     pub(crate) embeddings: Option<ModelServerSection>,
 }
 
-/// A section `[hooks.NAME]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HookSection {
     /// Patterns of the topics of which the hook is informed.
     pub(crate) events: Vec<String>,
-    /// The address to which each event is posted.
     pub(crate) url: Option<String>,
     /// The variable with the secret by which the deliveries to `url` are signed.
     pub(crate) secret: Option<String>,
@@ -247,7 +236,6 @@ pub(crate) struct HookSection {
     pub(crate) command: Option<String>,
 }
 
-/// The section `[chat]`: one section a messenger.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ChatsSection {
@@ -275,7 +263,6 @@ impl std::fmt::Display for GroupId {
     }
 }
 
-/// A section `[chat.NAME]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatSection {
@@ -289,7 +276,6 @@ pub(crate) struct ChatSection {
     /// The groups that may be used, by their ids.
     #[serde(default)]
     pub(crate) groups: Vec<GroupId>,
-    /// The server that transcribes voice messages.
     pub(crate) transcribe: Option<ModelServerSection>,
     /// The address of the messenger's server, instead of the default one if there is one.
     pub(crate) url: Option<String>,
@@ -306,7 +292,6 @@ pub(crate) struct ModelServerSection {
     pub(crate) key: Option<String>,
 }
 
-/// The section `[engineer]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct EngineerSection {
@@ -326,7 +311,6 @@ impl Config {
         }
     }
 
-    /// Reads the text of the file.
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         read_toml(path, text)
     }

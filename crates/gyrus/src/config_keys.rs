@@ -11,7 +11,6 @@ use crate::{Gyrus, config::Config, env, failure::Failure};
 pub(crate) struct ConfigKey {
     /// Its path; a part in capitals stands for a name that the person chooses.
     pub(crate) path: &'static str,
-    /// A value, as the file has it.
     pub(crate) example: &'static str,
     /// The value where nothing sets it; empty if there is none.
     pub(crate) default: &'static str,
@@ -56,7 +55,6 @@ impl ConfigKey {
         SECRET.contains(&self.path)
     }
 
-    /// Whether a path of the file is this key's.
     fn is_at(&self, path: &[String]) -> bool {
         self.path.split('.').count() == path.len() && self.is_below(path)
     }

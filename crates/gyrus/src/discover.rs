@@ -16,7 +16,6 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) struct ModelCandidate {
     /// The name, as `--model` takes it.
     pub(crate) name: String,
-    /// Description of the way in which the candidate was found.
     pub(crate) how: String,
 }
 
@@ -33,7 +32,6 @@ pub(crate) async fn first(gyrus: &Gyrus, config: &Config) -> Result<Option<Strin
     Ok(local.into_iter().next().map(|found| found.name))
 }
 
-/// The providers whose key is set.
 pub(crate) fn with_keys(catalogue: &Catalogue, keys: &KeyLookup<'_>) -> Vec<ModelCandidate> {
     let found = |provider: &str| {
         let variables = catalogue.key_variables(provider);

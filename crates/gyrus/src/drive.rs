@@ -53,6 +53,14 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::failed("no threads can be started").because(&error))
 }
 
+/// Waits for `work` on a runtime of its own. Whatever else goes on there is left behind.
+pub(crate) fn wait_for<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    Ok(done)
+}
+
 /// Opens the file of `--trace`, and checks that of `--answer-file`, before anything else happens.
 pub(crate) fn open_trace(
     output: &OutputFlags,
@@ -69,7 +77,6 @@ pub(crate) fn open_trace(
         .transpose()?)
 }
 
-/// Settings with which a run is driven.
 pub(crate) struct Drive<'a> {
     pub(crate) gyrus: &'a Gyrus,
     pub(crate) store: Store,
@@ -228,7 +235,6 @@ impl Drive<'_> {
     }
 }
 
-/// Whether a run is learned from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Teaches {
     /// Lessons are learned at the run's end.
@@ -250,7 +256,6 @@ pub(crate) struct RunServices {
 }
 
 impl RunServices {
-    /// Begins before the run is driven.
     pub(crate) fn begin(
         gyrus: &Gyrus,
         store: &Store,

@@ -48,7 +48,6 @@ pub(crate) const VISUAL: &str = "VISUAL";
 /// The same.
 pub(crate) const EDITOR: &str = "EDITOR";
 
-/// The environment as it was when the program started.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
     pub(crate) gyrus_home: Option<PathBuf>,

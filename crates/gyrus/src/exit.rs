@@ -6,12 +6,10 @@ use gyrus_contract::ModelError;
 use gyrus_kernel::{Ending, QuestionId};
 use gyrus_text::on_the_clock;
 
-/// Exit code of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
     /// The goal was reached, or the command succeeded.
     Reached = 0,
-    /// The command failed.
     Failed = 1,
     /// The command line or the configuration is wrong. Nothing was done.
     Usage = 2,
@@ -42,7 +40,15 @@ impl From<Code> for std::process::ExitCode {
 }
 
 impl Code {
-    /// The code for a run that ended, for now or for good.
+    /// The code for a command that did what it was to do, or left some of it.
+    pub(crate) fn reached_if(is_whole: bool) -> Self {
+        if is_whole {
+            Code::Reached
+        } else {
+            Code::Failed
+        }
+    }
+
     pub(crate) fn of(ending: &Ending) -> Self {
         match ending {
             Ending::Reached { claim, .. } if !claim.shortfalls.is_empty() => Code::Denied,

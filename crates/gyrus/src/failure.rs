@@ -23,10 +23,8 @@ use gyrus_text::visible;
 
 use crate::{exit::Code, system_cause};
 
-/// The failure of a command, for a person.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Exit code of the process.
     pub(crate) code: Code,
     /// The error, in one sentence.
     pub(crate) message: String,
@@ -121,7 +119,6 @@ impl fmt::Display for Failure {
 
 impl Error for Failure {}
 
-/// Reads the text of a flag.
 pub(crate) fn parsed<T: FromStr<Err: fmt::Display>>(flag: &str, text: &str) -> Result<T, Failure> {
     let wrong = |error| Failure::usage(format!("invalid value for `{flag}`: {error}"));
     text.parse().map_err(wrong)
@@ -275,7 +272,6 @@ impl From<gyrus::RuntimeError> for Failure {
     }
 }
 
-/// The state folder cannot be used.
 fn state(error: &gyrus::RuntimeError, source: &io::Error) -> Failure {
     if source.kind() == io::ErrorKind::NotFound && !Path::new("/proc/self").exists() {
         return Failure::failed("there is no /proc here, and nothing works without it")

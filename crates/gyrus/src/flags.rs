@@ -21,7 +21,6 @@ use crate::{
     screen,
 };
 
-/// Returns the judge that the flags name, if any.
 pub(crate) fn judge(flags: &RunFlags) -> Result<Option<Judge>, Failure> {
     let judge = flags.judge.as_deref();
     judge.map(|judge| parsed("--judge", judge)).transpose()
@@ -112,7 +111,6 @@ pub(crate) fn settle(flags: &RunFlags) -> Result<(), Failure> {
     screen::confirm(&flags.screen)
 }
 
-/// Checks that the flags go together.
 pub(crate) fn check(flags: &RunFlags) -> Result<(), Failure> {
     let broken = flags.contradiction().map(Failure::usage);
     broken.map_or(Ok(()), Err)
@@ -156,7 +154,6 @@ enum OutputFormat {
 }
 
 impl OutputFlags {
-    /// Returns flags with which programs read the output.
     pub(crate) fn as_json() -> Self {
         Self {
             json: true,

@@ -94,13 +94,11 @@ fn own_tools(home: &Home, store: &Store, cognitive_loop: &str) -> Vec<Arc<dyn To
 pub(crate) struct RunContext<'a> {
     /// Name of the agent under whose trust the runs work.
     pub(crate) agent: &'a str,
-    /// Name of the runs' loop.
     pub(crate) cognitive_loop: &'a str,
     pub(crate) screen: Option<&'a RunScreen>,
     /// The tools of the runs beside gyrus's own, from servers above all, and those that may join
     /// later. A tool replaces another one of the same name.
     pub(crate) served: &'a ServedTools,
-    /// The additions to the runs' sandbox.
     pub(crate) sandbox: &'a SandboxOptions,
     /// The words of `--env` of this command line.
     pub(crate) typed: &'a [String],

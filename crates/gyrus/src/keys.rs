@@ -19,7 +19,6 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// Source of the value of one variable.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum KeySource {
@@ -38,7 +37,6 @@ pub(crate) struct KeyLookup<'a> {
 }
 
 impl<'a> KeyLookup<'a> {
-    /// Creates a lookup of the keys that the configuration names.
     pub(crate) fn new(sources: &'a BTreeMap<String, KeySource>) -> Self {
         Self {
             sources,

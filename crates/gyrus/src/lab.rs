@@ -35,7 +35,6 @@ pub(crate) struct DemoInstallation {
 }
 
 impl DemoInstallation {
-    /// Returns the installation with the person's own home.
     pub(crate) fn here(gyrus: &Gyrus) -> Result<Self, Failure> {
         let home = gyrus.home()?;
         Ok(Self {
@@ -45,7 +44,6 @@ impl DemoInstallation {
         })
     }
 
-    /// Returns an installation with a home in `folder`.
     pub(crate) fn at(gyrus: &Gyrus, folder: &Path) -> Result<Self, Failure> {
         let home = state_folder::find(&Environment {
             gyrus_home: Some(folder.to_owned()),

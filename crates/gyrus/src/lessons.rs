@@ -37,7 +37,6 @@ const GOAL_CHARACTERS: usize = 50;
 /// Number of entries from the end of a journal that are searched for its lesson.
 const LAST_ENTRIES: usize = 2_000;
 
-/// Returns the lessons of a person's runs.
 pub(crate) fn of_home(home: &Home, store: &Store) -> Lessons {
     Lessons::of(store, &home.state.join("lessons"))
 }
@@ -92,7 +91,6 @@ fn attachment(lessons: &[Lesson]) -> Option<Attachment> {
     (!lines.is_empty()).then_some(Attachment::Text(text))
 }
 
-/// Returns a lesson as one line of at most `most` tokens.
 fn line(lesson: &Lesson, most: usize) -> String {
     let goal = shorten(&lesson.goal, GOAL_CHARACTERS);
     let head = format!("lesson {} ({}): {goal}", lesson.number, lesson.outcome);

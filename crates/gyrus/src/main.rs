@@ -157,7 +157,6 @@ fn for_fleet(mut words: Vec<OsString>) -> Result<(Option<String>, Vec<OsString>)
     Ok((Some(address), words))
 }
 
-/// Carries out a command on the runs of a fleet.
 #[cfg(feature = "fleet")]
 fn on_copies(command: Command, gyrus: &Gyrus, fleet: &str) -> Result<Code, Failure> {
     let command = match command {
@@ -189,7 +188,6 @@ fn on_copies(_: Command, _: &Gyrus, _: &str) -> Result<Code, Failure> {
     Err(commands::fleet_missing::missing())
 }
 
-/// Runs the goal on a fleet.
 #[cfg(feature = "fleet")]
 fn at_fleet(run: commands::run::Run, gyrus: &Gyrus) -> Result<Code, Failure> {
     fleet::submit_and_follow(gyrus, run)

@@ -25,7 +25,6 @@ const ON_A_TERMINAL: Duration = Duration::from_secs(1);
 /// Interval between two lines elsewhere.
 const ELSEWHERE: Duration = Duration::from_secs(30);
 
-/// Measures `model`, and passes each result as a line to `show`.
 pub(crate) async fn measure(
     model: &dyn Model,
     effort: Effort,

@@ -43,7 +43,6 @@ enum ModelName {
     Connected(String),
 }
 
-/// Names of the models for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ModelChoice {
     names: Vec<ModelName>,
@@ -55,9 +54,7 @@ pub(crate) struct ModelChoice {
     tools: Option<OfferedTools>,
 }
 
-/// Models that are ready to be asked.
 pub(crate) struct ReadyModels {
-    /// Chooses among the models.
     pub(crate) router: Arc<dyn Router>,
     /// Models for a second look at calls, if the configuration names any.
     pub(crate) assessor: Option<Arc<dyn Router>>,
@@ -126,7 +123,6 @@ impl ModelChoice {
         }
     }
 
-    /// Sets the effort of thinking and the tools, if they are given.
     #[must_use]
     pub(crate) fn with(
         mut self,
@@ -161,7 +157,6 @@ impl ModelChoice {
         }
     }
 
-    /// Whether no model is named.
     pub(crate) fn is_none(&self) -> bool {
         self.names.is_empty()
     }
@@ -418,7 +413,6 @@ async fn scripted(
     }
 }
 
-/// Returns the models that one name stands for.
 pub(crate) async fn connected(
     name: &str,
     keys: &KeyLookup<'_>,

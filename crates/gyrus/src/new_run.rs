@@ -35,7 +35,6 @@ use crate::{
 /// tokens included, and stops a run whose prompts grow without end.
 const TOKENS_A_STEP: u64 = 50_000;
 
-/// The meaning of a goal in its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionGoal {
     /// The goal is complete in itself.
@@ -50,7 +49,6 @@ pub(crate) struct RunBuilder<'a> {
     pub(crate) home: &'a Home,
     pub(crate) config: &'a Config,
     pub(crate) request: &'a RunRequest,
-    /// Attachments of the run's goal.
     pub(crate) context: Vec<Attachment>,
     /// The relation of the goal to the run that it continues.
     pub(crate) session: SessionGoal,
@@ -60,7 +58,6 @@ pub(crate) struct RunBuilder<'a> {
     pub(crate) at_terminal: bool,
 }
 
-/// Whether a goal mentions concurrent work.
 fn asks_for_sub_runs(goal: &str) -> bool {
     const WORDS: [&str; 8] = [
         "sub-run",
@@ -247,7 +244,6 @@ impl RunBuilder<'_> {
         })))
     }
 
-    /// Returns the roles that the folder proposes and the person agreed to.
     fn proposed_roles(&self, workspace: &Path) -> Result<ReadRoles, Failure> {
         let (roles, wrong) = agent_files::proposed_roles(workspace);
         if roles.is_empty() {
@@ -421,7 +417,6 @@ impl RunBuilder<'_> {
         lessons::of_run(self.home, workspace, &self.request.goal, url)
     }
 
-    /// Returns the work that a loop is chosen for.
     fn subject<'a>(&'a self, before: Option<&'a RunStarted>) -> LoopSubject<'a> {
         LoopSubject {
             goal: &self.request.goal.text,
@@ -442,7 +437,6 @@ impl RunBuilder<'_> {
         }
     }
 
-    /// Returns the page at which the run before it left the screen, if it has one.
     fn left_at(&self, screen: Option<&ScreenOptions>) -> Result<Option<String>, Failure> {
         let store = self.home.store()?;
         match (self.request.continues, screen) {
@@ -501,7 +495,6 @@ pub(crate) fn address(given: &str) -> Result<String, Failure> {
     }
 }
 
-/// The folder to work in.
 pub(crate) fn workspace(home: &Home, given: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(runtime::workspace(home, given.unwrap_or(Path::new(".")))?)
 }
@@ -527,7 +520,6 @@ pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure>
     })
 }
 
-/// Returns the run that is at work in `workspace`, the last that a person started.
 pub(crate) fn at_work_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
     let register = Register::read(store)?;
     for line in register.roots().filter(|line| line.workspace == workspace) {

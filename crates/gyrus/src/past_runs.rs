@@ -44,7 +44,6 @@ pub(crate) struct ReadJournal {
 }
 
 impl ReadJournal {
-    /// Returns the tool over the journals of a home.
     pub(crate) fn tool(home: &Home, store: &Store) -> Arc<dyn Tool> {
         let index = home.state.join("search").join("runs");
         let store = store.clone();
@@ -169,11 +168,9 @@ fn nanoseconds(seconds: i64, rest: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }
 
-/// A run that is over.
 struct PastRun {
     workspace: PathBuf,
     goal: String,
-    /// Description of the run.
     text: String,
 }
 

@@ -18,7 +18,6 @@ use gyrus_text::closest;
 use crate::{failure::Failure, skill_places};
 
 pub(crate) struct PluginInPlace {
-    /// The name of the plugin's folder.
     pub(crate) name: String,
     /// The folder of the plugin's package.
     pub(crate) package: PathBuf,
@@ -26,7 +25,6 @@ pub(crate) struct PluginInPlace {
     pub(crate) plugin: Result<Plugin, String>,
 }
 
-/// Returns the installed plugins, sorted by name.
 pub(crate) fn all(home: &Home) -> Result<Vec<PluginInPlace>, Failure> {
     let folder = skill_places::installed_folder(home);
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -153,7 +151,6 @@ pub(crate) fn doubts(home: &Home) -> Result<(usize, Vec<String>), Failure> {
     Ok((all.len(), notes))
 }
 
-/// Whether a folder is that of an installed plugin.
 pub(crate) fn is_installed(home: &Home, name: &str) -> bool {
     Path::new(name).components().count() == 1
         && !name.starts_with('.')

@@ -11,7 +11,6 @@ use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
 
-/// A file that is being written.
 pub(crate) type Draft = BufWriter<NamedTempFile>;
 
 /// Writes a file that a person named, for this user alone; it appears under its name, by `keep`,

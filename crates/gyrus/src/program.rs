@@ -14,10 +14,8 @@ use crate::{
     state_folder,
 };
 
-/// The surroundings that every command starts from.
 #[derive(Clone)]
 pub(crate) struct Gyrus {
-    /// The environment at the start.
     pub(crate) environment: Environment,
     /// The folder of the journals, if they are not this person's own.
     pub(crate) journal: Option<PathBuf>,
@@ -41,7 +39,6 @@ impl Gyrus {
         self.environment.anywhere || self.is_of_a_fleet()
     }
 
-    /// Returns the folders of state and configuration.
     pub(crate) fn home(&self) -> Result<Home, Failure> {
         let home = state_folder::find(&self.environment)?;
         Ok(Home {
@@ -52,7 +49,6 @@ impl Gyrus {
         })
     }
 
-    /// Opens the store of the journals.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         Ok(self.home()?.store()?)
     }
@@ -67,7 +63,6 @@ impl Gyrus {
         }
     }
 
-    /// Reads the configuration file.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
         Config::read(&self.home()?.config)
     }

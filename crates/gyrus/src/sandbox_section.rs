@@ -18,7 +18,6 @@ pub(crate) struct SandboxSection {
     pub(crate) folders: Vec<String>,
     /// `run`: changes of package managers' caches stay with the run. `shared`: they last.
     pub(crate) caches: Caches,
-    /// The longest time limit of a command.
     #[serde(deserialize_with = "milliseconds")]
     pub(crate) command_time: Option<u64>,
     /// The time after which a command goes on in the background, at a terminal.
@@ -28,7 +27,6 @@ pub(crate) struct SandboxSection {
     pub(crate) memory_mb: Option<u64>,
 }
 
-/// Values of `caches`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Caches {

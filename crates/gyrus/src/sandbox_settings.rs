@@ -66,7 +66,6 @@ struct VariableNames<'a> {
     environment: BTreeMap<String, String>,
 }
 
-/// The settings of a new run.
 #[derive(Debug, Default)]
 pub(crate) struct RunSandbox {
     pub(crate) options: SandboxOptions,
@@ -149,7 +148,6 @@ impl RunSandbox {
 }
 
 impl VariableNames<'_> {
-    /// Returns the names of variables that a name or pattern matches.
     fn matching(&self, pattern: &str) -> Result<Vec<String>, Failure> {
         let Some((start, end)) = pattern.split_once('*') else {
             check_name(pattern)?;
@@ -222,7 +220,6 @@ pub(crate) fn of_run(
     Ok(run)
 }
 
-/// The file in which a project proposes settings.
 pub(crate) struct ProjectFile {
     section: SandboxSection,
     content: Digest,
@@ -270,7 +267,6 @@ impl ProjectFile {
         agreement::settle(place, at_terminal, grant, (&notice, &question))
     }
 
-    /// Returns the proposals as text, one a line.
     pub(crate) fn in_words(&self) -> String {
         let SandboxSection {
             env,

@@ -24,7 +24,6 @@ pub(crate) enum ScreenOptions {
     Browser(BrowserOptions),
 }
 
-/// Options of a run's desktop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DesktopOptions {
@@ -124,7 +123,6 @@ impl ScreenOptions {
         }
     }
 
-    /// Returns the screen that the flags ask for, if any.
     pub(crate) fn of_flags(flags: &ScreenFlags) -> Result<Option<Self>, Failure> {
         if flags.screen == Some(ScreenWord::X11) {
             let options = DesktopOptions::of_flags(flags)?;
@@ -138,7 +136,6 @@ impl ScreenOptions {
     }
 }
 
-/// Returns the browser that the flags ask for, if any.
 fn browser_options(flags: &ScreenFlags) -> Result<Option<BrowserOptions>, Failure> {
     let wanted = flags.leads().is_some() || flags.profile.is_some() || flags.visible;
     if let Some(profile) = &flags.profile {

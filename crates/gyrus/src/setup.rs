@@ -235,7 +235,6 @@ impl SetupCommand {
         }
     }
 
-    /// Reads the key to store, if one is given.
     fn new_key(&self, catalogue: &Catalogue, provider: &str) -> Result<Option<NewKey>, Failure> {
         let variable = variable(catalogue, provider)?;
         let source = if let Some(name) = &self.key_env {
@@ -271,7 +270,6 @@ impl SetupCommand {
     }
 }
 
-/// A key to store once it was tested.
 struct NewKey {
     variable: String,
     key: String,
@@ -280,7 +278,6 @@ struct NewKey {
 }
 
 impl NewKey {
-    /// Returns a key that somebody typed or copied.
     fn typed(variable: String, key: &str) -> Result<Self, Failure> {
         let key = key.trim();
         let is_odd = |c: char| gyrus_text::is_unseen(c) || c.is_whitespace();
@@ -310,7 +307,6 @@ impl NewKey {
     }
 }
 
-/// Returns the variable for a provider's key.
 fn variable(catalogue: &Catalogue, provider: &str) -> Result<String, Failure> {
     match catalogue.key_variables(provider).first() {
         Some(variable) => Ok(variable.clone()),
@@ -409,7 +405,6 @@ pub(crate) fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBu
     Ok(path)
 }
 
-/// Records the place of a key in the configuration.
 fn remember(home: &Home, variable: &str, source: &KeySource) -> Result<(), Failure> {
     edit(&home.config, |document| put_key(document, variable, source))
 }
@@ -461,7 +456,6 @@ pub(crate) fn edit(
     private_file::write(path, document.to_string().as_bytes()).map_err(failed)
 }
 
-/// Records the model for runs in the configuration.
 fn store_model(home: &Home, name: &str) -> Result<(), Failure> {
     edit(&home.config, |document| {
         document["model"] = value(name);
@@ -474,7 +468,6 @@ fn store_model(home: &Home, name: &str) -> Result<(), Failure> {
     ))?)
 }
 
-/// Result of a proof.
 enum SetupProof {
     Good(String),
     Gap(String),

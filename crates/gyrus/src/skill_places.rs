@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use gyrus::runtime::Home;
 use gyrus_skills::SkillFolders;
 
-/// The folder of a project's skills.
 const OF_PROJECT: &str = ".agents/skills";
 
 macro_rules! built_in {
@@ -17,7 +16,6 @@ macro_rules! built_in {
     };
 }
 
-/// Skills that are part of the program.
 pub(crate) const BUILT_IN: &[(&str, &str)] = &[
     built_in!("calendar-entry"),
     built_in!("compare-prices"),
@@ -34,7 +32,6 @@ pub(crate) const BUILT_IN: &[(&str, &str)] = &[
     built_in!("web-research"),
 ];
 
-/// Returns the places of skills for runs in a folder.
 pub(crate) fn all(home: &Home, workspace: &Path) -> SkillFolders {
     let of_person = home.person.as_ref().map(|person| person.join(OF_PROJECT));
     SkillFolders {
@@ -48,17 +45,14 @@ pub(crate) fn all(home: &Home, workspace: &Path) -> SkillFolders {
     }
 }
 
-/// Returns the folder of the person's own skills.
 pub(crate) fn user_folder(home: &Home) -> PathBuf {
     home.config.with_file_name("skills")
 }
 
-/// Returns the folder of installed packages.
 pub(crate) fn installed_folder(home: &Home) -> PathBuf {
     home.config.with_file_name("plugins")
 }
 
-/// Returns the folder of the skills of the project that a folder belongs to.
 fn project_folder(workspace: &Path) -> PathBuf {
     let is_root = |folder: &&Path| folder.join(".git").exists();
     let root = workspace.ancestors().find(is_root).unwrap_or(workspace);

@@ -20,7 +20,6 @@ use crate::{failure::Failure, skill_places};
 /// Folder in the state with copies of the files of followed skills, each set under its hash.
 const COPIES: &str = "skill-files";
 
-/// Whether runs follow a skill.
 pub(crate) enum SkillTrust {
     /// Runs follow the skill, within these bounds.
     Follows(FollowedSkill),
@@ -30,14 +29,12 @@ pub(crate) enum SkillTrust {
 
 /// The pins of a person: which skills runs follow, as they are.
 pub(crate) struct SkillPins {
-    /// The pins for the project of a folder.
     project: Vec<Grant>,
     /// The pins for installed packages.
     installed: Vec<Grant>,
 }
 
 impl SkillPins {
-    /// Reads the pins for runs in a folder.
     pub(crate) fn read(home: &Home, workspace: &Path) -> Result<Self, Failure> {
         let store = home.store()?;
         let of = |folder: &Path| -> Result<Vec<Grant>, Failure> {

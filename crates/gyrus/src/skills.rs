@@ -21,7 +21,6 @@ use crate::{
 /// Maximum number of skills that load by themselves.
 const MAX_LOADED: usize = 2;
 
-/// The skills that a run follows.
 #[derive(Debug, Default)]
 pub(crate) struct SkillsOfRun {
     pub(crate) context: Vec<Attachment>,
@@ -104,7 +103,6 @@ impl std::fmt::Display for SkillRefusal {
     }
 }
 
-/// The skills that a goal nominates.
 #[derive(Debug)]
 pub(crate) struct NominatedSkills {
     /// The skills that a run follows, the most specific first.
@@ -113,7 +111,6 @@ pub(crate) struct NominatedSkills {
     pub(crate) refused: Vec<(SkillChoice, SkillRefusal)>,
     /// Skills that the goal would nominate, if runs followed them.
     pub(crate) unknown: Vec<SkillChoice>,
-    /// The number of examined skills.
     pub(crate) count: usize,
 }
 

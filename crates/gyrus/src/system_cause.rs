@@ -67,10 +67,8 @@ const CAUSES: [(Errno, &str, &str); 15] = [
     (Errno::LOOP, "its links lead in a circle", ""),
 ];
 
-/// An error of the system.
 pub(crate) struct SystemCause {
     pub(crate) words: &'static str,
-    /// Advice on what to do.
     pub(crate) next: Option<&'static str>,
     /// Whether something is wanting, which may be there later: whoever tries again needs no other
     /// words.

@@ -54,14 +54,19 @@ pub(crate) enum VisitorRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum VisitorMessage {
-    /// The address of the page.
     At(String),
     /// The browser was given back to the run, with these words.
-    GivenBack { words: Option<String> },
+    GivenBack {
+        words: Option<String>,
+    },
     /// The picture of the browser's page follows: a PNG of this many bytes.
-    Picture { bytes: usize },
+    Picture {
+        bytes: usize,
+    },
     /// The browser cannot be taken over, or was lost.
-    No { why: String },
+    No {
+        why: String,
+    },
 }
 
 /// The door of one run. Dropping it takes the browser back from whoever has it.
@@ -78,7 +83,6 @@ impl Drop for TakeoverDoor {
     }
 }
 
-/// The run to which a door leads.
 pub(crate) struct Behind {
     pub(crate) store: Store,
     pub(crate) run: RunId,
@@ -86,7 +90,6 @@ pub(crate) struct Behind {
     pub(crate) screen: RunScreen,
 }
 
-/// Returns the folder of all doors.
 pub(crate) fn folder(home: &Home) -> PathBuf {
     home.state.join("take")
 }
@@ -135,7 +138,6 @@ fn short_path(folder: &Path, run: RunId) -> io::Result<(File, PathBuf)> {
     Ok((folder, path))
 }
 
-/// Knocks at the door of a run.
 pub(crate) async fn knock(home: &Home, run: RunId) -> io::Result<UnixStream> {
     let (_folder, path) = short_path(&folder(home), run)?;
     UnixStream::connect(path).await
@@ -316,7 +318,6 @@ fn say(behind: &Behind, by: &Principal, words: Option<&str>) -> Result<(), Failu
     Ok(())
 }
 
-/// Returns the open question by which a run asks for a takeover, with its reason.
 fn asked_for(behind: &Behind) -> Result<Option<(OpenQuestion, String)>, Failure> {
     let store = &behind.store;
     for open in approvals::open(store, behind.run)? {

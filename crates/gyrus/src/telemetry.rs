@@ -10,7 +10,6 @@ use serde::Deserialize;
 
 use crate::env;
 
-/// The section `[telemetry]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct TelemetrySection {

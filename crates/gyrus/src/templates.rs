@@ -13,10 +13,8 @@ const FOLDER: &str = "commands";
 /// The place of the whole line of arguments in a template.
 const ALL: &str = "ARGUMENTS";
 
-/// A template, as it is written in its file.
 struct GoalTemplate {
     description: String,
-    /// Names of the arguments, in order.
     arguments: Vec<String>,
     text: String,
 }
@@ -129,7 +127,6 @@ pub(crate) fn goal(home: &Home, line: &str) -> Result<Option<String>, Failure> {
     Ok(Some(goal))
 }
 
-/// Returns the names of all templates, each with its description.
 pub(crate) fn names(home: &Home) -> Vec<(String, String)> {
     let entries = fs::read_dir(folder(home)).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {

@@ -4,7 +4,6 @@ use serde::{Deserialize, Deserializer, de::Error};
 
 pub(crate) use gyrus_kernel::now_ms;
 
-/// Returns the rough age of a time as text.
 pub(crate) fn ago(at_ms: i64) -> String {
     gyrus_text::ago(at_ms, now_ms())
 }

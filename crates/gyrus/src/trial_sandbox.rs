@@ -14,7 +14,6 @@ use serde_json::json;
 
 use crate::{failure::Failure, sandbox_settings::RunSandbox};
 
-/// The sandbox of a folder.
 pub(crate) struct TrialSandbox {
     home: Home,
     policy: Arc<TrialPolicy>,

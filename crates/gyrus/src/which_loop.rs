@@ -13,18 +13,14 @@ use crate::{config::Config, failure::Failure, flags};
 /// The name that leaves the choice to the rules, which is the default.
 pub(crate) const AUTO: &str = "auto";
 
-/// Work for which a loop is chosen.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LoopSubject<'a> {
     /// The goal's words, which may be untrusted: they choose among sizes, and nothing else.
     pub(crate) goal: &'a str,
-    /// Whether more came with the goal.
     pub(crate) has_context: bool,
-    /// The previous run of the session.
     pub(crate) before: Option<&'a RunStarted>,
 }
 
-/// The choice of the rules.
 struct ByRule {
     strategy: ThinkingStrategy,
     because: String,
@@ -36,7 +32,6 @@ struct ByRule {
 struct LoopByFlags {
     strategy: ThinkingStrategy,
     flag: Option<&'static str>,
-    /// Whether the flag alone chooses the loop.
     chooses: bool,
     /// The flag's effect, as words after its name.
     does: &'static str,
@@ -208,7 +203,6 @@ fn most_steps(intent: Intent) -> u64 {
     }
 }
 
-/// Whether a run acted on its screen by itself.
 fn worked_on_the_screen(run: &RunStarted) -> bool {
     run.screen.is_some() && run.cognitive_loop == ThinkingStrategy::Reactive.loop_name()
 }

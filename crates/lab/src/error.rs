@@ -70,12 +70,10 @@ impl LabError {
         Self::Usage(Complaint::new(message))
     }
 
-    /// Creates an error for an operation that failed.
     pub(crate) fn failed(message: impl fmt::Display) -> Self {
         Self::Failed(Complaint::new(message))
     }
 
-    /// Adds a cause.
     pub(crate) fn because(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
         if let Self::Usage(complaint) | Self::Failed(complaint) = &mut self {
             complaint.cause = Some(Box::new(cause));

@@ -62,14 +62,12 @@ impl LabConsole {
         }
     }
 
-    /// Writes text to standard output.
     pub(crate) fn print(&self, text: &str) -> io::Result<()> {
         let mut out = output::standard();
         write!(out, "{text}")?;
         out.flush()
     }
 
-    /// Writes one line of JSON to standard output.
     pub(crate) fn print_json(&self, line: &str) -> io::Result<()> {
         let mut out = output::standard();
         out.json_line(line)?;
@@ -91,7 +89,6 @@ impl LabConsole {
         self.painter.paint(tone, text)
     }
 
-    /// Returns the columns of a line of standard output.
     pub(crate) fn columns(&self) -> usize {
         self.painter.columns
     }

@@ -32,20 +32,17 @@ const COLUMNS: usize = 160;
 /// Maximum number of files in a report.
 const FILES: usize = 50;
 
-/// A followed run, with the time limit.
 pub(crate) struct RunWait<'a> {
     pub(crate) host: &'a Arc<dyn McpHost>,
     pub(crate) run: RunId,
     /// Number of the last known entry.
     pub(crate) after: u64,
     pub(crate) until: Instant,
-    /// Whether a question is worth telling at once.
     pub(crate) is_news: &'a (dyn Fn(&OpenQuestion) -> bool + Sync),
 }
 
 pub(crate) struct FoundRun {
     pub(crate) report: RunReport,
-    /// The questions of the report.
     pub(crate) open: Vec<OpenQuestion>,
 }
 
@@ -145,14 +142,12 @@ impl RunWait<'_> {
         }
     }
 
-    /// Returns the questions that wait for an answer.
     async fn open(&self) -> Vec<OpenQuestion> {
         let (host, run) = (Arc::clone(self.host), self.run);
         blocking(move || approvals::unanswered(host.store(), run).unwrap_or_default()).await
     }
 }
 
-/// The report so far.
 struct ReportSoFar {
     report: RunReport,
     projection: Projection,
@@ -173,7 +168,6 @@ impl ReportSoFar {
         }
     }
 
-    /// Takes the next entry of the run.
     fn take(&mut self, entry: &LogEntry, reader: &LogReader, tell: &mut (impl FnMut(&str) + Send)) {
         self.seen = entry.seq;
         for happening in self.projection.take(entry, reader) {
@@ -192,7 +186,6 @@ impl ReportSoFar {
         }
     }
 
-    /// Completes the report by the state of the run.
     fn finish(self, state: RunState, open: Vec<OpenQuestion>) -> FoundRun {
         let mut report = self.report;
         report.next = report.next.max(self.seen);

@@ -211,14 +211,12 @@ impl RunReports {
     }
 }
 
-/// Returns a result of text and of the same as data.
 fn structured(text: String, data: &impl Serialize) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = serde_json::to_value(data).ok();
     result
 }
 
-/// Returns a result that consists of text.
 pub(crate) fn text(text: impl Into<String>) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }

@@ -65,13 +65,11 @@ pub struct McpService {
 /// The state that a client sends back with an answer, so that a call continues where it asked.
 #[derive(Debug, Serialize, Deserialize)]
 struct AskedState {
-    /// The run that the call follows.
     run: RunId,
     after: u64,
     card: CardId,
 }
 
-/// A call of a tool that follows a run.
 struct FollowedCall<'a> {
     caller: &'a Requester,
     context: &'a RequestContext<RoleServer>,
@@ -147,7 +145,6 @@ impl McpService {
         Ok(result.into())
     }
 
-    /// Returns the output of a command.
     async fn printed(&self, arguments: &[&str]) -> Result<CallToolResult, String> {
         let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
         let printed = self.host.command(arguments).await?;
@@ -364,7 +361,6 @@ fn told_key(caller: &Requester, open: &OpenQuestion) -> String {
     format!("{} {} {run} {id}", caller.surface, caller.id)
 }
 
-/// The outcome of a question to the client's person.
 enum ElicitationOutcome {
     Answered,
     AnsweredElsewhere,
@@ -372,7 +368,6 @@ enum ElicitationOutcome {
     Cancelled,
 }
 
-/// The answer to a question that an earlier result asked.
 struct EarlierAnswer {
     run: RunId,
     after: u64,
@@ -433,7 +428,6 @@ async fn answered_elsewhere(host: &Arc<dyn McpHost>, open: &OpenQuestion) {
     }
 }
 
-/// Returns the time limit of a call.
 fn wait(seconds: Option<u64>, context: &RequestContext<RoleServer>) -> Duration {
     match seconds {
         Some(seconds) => Duration::from_secs(seconds.min(MAX_WAIT)),

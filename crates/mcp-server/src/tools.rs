@@ -182,7 +182,6 @@ const ALL: [ServedTool; 10] = [
 ];
 
 impl ServedTool {
-    /// Returns the tool of a name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         ALL.into_iter().find(|tool| tool.name() == name)
     }
@@ -200,7 +199,6 @@ impl ServedTool {
             .collect()
     }
 
-    /// Returns the scope that a caller needs.
     pub(crate) fn scope(self) -> TokenScope {
         match self {
             ServedTool::Follow

@@ -24,7 +24,6 @@ use crate::{
 /// Number of runs that are listed by default.
 const LISTED: usize = 20;
 
-/// Returns the origin of a client's text.
 fn origin(caller: &Requester) -> Origin {
     let name = format!("MCP client {}", caller.principal.id);
     Origin::Tool { name }
@@ -89,7 +88,6 @@ pub(crate) async fn start(
     Ok(run)
 }
 
-/// Returns the folder in which a run is to work.
 fn folder(host: &Arc<dyn McpHost>, given: Option<String>) -> Result<PathBuf, String> {
     let folder = match (given, host.folder()) {
         (Some(given), _) => PathBuf::from(given),

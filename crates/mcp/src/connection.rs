@@ -52,7 +52,6 @@ const BETWEEN_WORDS: Duration = Duration::from_millis(100);
 /// Maximum number of pages of a list of tools.
 const MAX_PAGES: usize = 20;
 
-/// A connection to a server that answers.
 pub(crate) struct ServerConnection {
     service: Mutex<Option<RunningService<RoleClient, Subscriber>>>,
     peer: Peer<RoleClient>,
@@ -82,7 +81,6 @@ impl Drop for ServerConnection {
 
 /// Reason why a call has no answer.
 pub(crate) enum UnansweredCall {
-    /// The server returned an error.
     Refused(String),
     /// The server sent nothing for this time.
     Silent(Duration),
@@ -257,14 +255,12 @@ impl ServerConnection {
         }
     }
 
-    /// Returns the reason why the connection ended, if it has.
     pub(crate) fn ended(&self) -> Option<String> {
         let closed = self.peer.is_transport_closed();
         let why = || self.why.get().cloned();
         closed.then(|| why().unwrap_or_else(|| "the connection was closed".to_owned()))
     }
 
-    /// Lists all tools of the server, as raw definitions.
     async fn tools(&self) -> Result<Vec<Value>, ServiceError> {
         match self.pages(pages::TOOLS).await {
             // A server that has only resources or prompts need not know the question.
@@ -304,7 +300,6 @@ impl ServerConnection {
         listed.ok().and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Whether the server's capabilities fulfil a condition.
     pub(crate) fn offers(&self, says: impl Fn(&ServerCapabilities) -> bool) -> bool {
         let info = self.peer.peer_info();
         info.is_some_and(|info| says(&info.capabilities))
@@ -491,7 +486,6 @@ struct CallInFlight<'a> {
     connection: &'a ServerConnection,
     /// The request; `None` before it is sent, and once it is answered.
     call: Option<RequestId>,
-    /// The number of the call for the subscriber.
     number: u64,
 }
 
@@ -517,7 +511,6 @@ impl Drop for CallInFlight<'_> {
     }
 }
 
-/// Returns the content of an answer.
 fn plain(answer: &ServerResult) -> Result<Value, UnansweredCall> {
     match answer {
         ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_) => {

@@ -89,7 +89,6 @@ pub(crate) fn read(server: &str, reach: Reach, list: &[Value]) -> (Vec<ToolSpec>
     (specs, left_out)
 }
 
-/// Returns the size of a server's definition of a tool in bytes.
 fn size(spec: &ToolSpec) -> usize {
     let services = spec.touches.iter().filter_map(Touch::service);
     let fields = services.flat_map(|service| &service.returns);
@@ -171,7 +170,6 @@ fn description(server: &str, said: &Value) -> String {
     format!("A tool of the server `{server}`{BINDS_NOBODY}{kept}")
 }
 
-/// Returns the part of a tool's description that its server wrote.
 pub(crate) fn words_of_server(spec: &ToolSpec) -> &str {
     let parts = spec.description.split_once(BINDS_NOBODY);
     parts.map_or(&spec.description, |(_, words)| words)

@@ -32,7 +32,6 @@ const MAX_SERVERS: usize = 20;
 /// Factor by which words of a tool's name count more.
 const NAME_COUNTS: usize = 3;
 
-/// Returns the tools that servers have now.
 pub(crate) type ServerToolsNow = Arc<dyn Fn() -> Vec<ToolSpec> + Send + Sync>;
 
 /// Returns the tool that finds these tools, if they are too large to be part of every prompt.
@@ -120,7 +119,6 @@ impl TypedTool for FindTools {
 }
 
 impl FindTools {
-    /// Describes the number of tools and their servers.
     fn servers(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for service in self.specs.iter().flat_map(|spec| &spec.touches) {

@@ -26,11 +26,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// A connection with its handler of notifications and requests of the server.
 type HttpService = RunningService<RoleClient, Subscriber>;
 
-/// Reason why a server was not reached.
 pub(crate) enum NotReached {
     /// The server requires a login; the text is its challenge.
     Login(String),
-    /// Another reason.
     Other(String),
 }
 

@@ -5,12 +5,9 @@ use rmcp::model::{
     ListToolsRequest, PaginatedRequestParams,
 };
 
-/// A list that a server gives in pages.
 #[derive(Clone, Copy)]
 pub(crate) struct PagedList {
-    /// The field of a page that holds the list.
     pub(crate) field: &'static str,
-    /// Creates the request for a page.
     pub(crate) request: fn(PaginatedRequestParams) -> ClientRequest,
 }
 

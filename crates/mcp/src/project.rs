@@ -47,22 +47,13 @@ struct McpProjectFile {
     servers: BTreeMap<String, Value>,
 }
 
-#[derive(Deserialize)]
-struct WrittenServer {
-    command: Option<String>,
-    #[serde(default)]
-    args: Vec<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    url: Option<String>,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
-    /// Only where the person names the file.
-    #[serde(default)]
-    network: Vec<String>,
-    #[serde(default)]
-    folders: Vec<String>,
-}
+/// The keys of a server that many programs share; those of other programs are ignored.
+const SHARED: [&str; 5] = ["command", "args", "env", "url", "headers"];
+
+/// The keys of a server of the person's own file: with those of its sandbox.
+const OWN: [&str; 7] = [
+    "command", "args", "env", "url", "headers", "network", "folders",
+];
 
 impl ProjectServers {
     /// Reads the file of a folder; `None` if it does not exist.
@@ -140,14 +131,8 @@ pub fn own_servers(text: &str) -> Result<BTreeMap<String, ServerSection>, String
         return Err("it names none in `mcpServers`".to_owned());
     }
     let servers = written.servers.into_iter().map(|(name, written)| {
-        let section = written_server(written).and_then(|mut written| {
-            let network = std::mem::take(&mut written.network);
-            let folders = std::mem::take(&mut written.folders);
-            let mut section = section_of(written);
-            (section.network, section.folders) = (network, folders);
-            section.check(&name).map(|()| section)
-        });
-        match section {
+        let section = section_of(written, &OWN);
+        match section.and_then(|section| section.check(&name).map(|()| section)) {
             Ok(section) => Ok((name, section)),
             Err(why) => Err(format!("the server `{name}` {why}")),
         }
@@ -160,21 +145,14 @@ pub fn own_servers(text: &str) -> Result<BTreeMap<String, ServerSection>, String
 /// # Errors
 /// A message that continues after "it": the section does not have that form.
 pub fn server_section(written: Value) -> Result<ServerSection, String> {
-    written_server(written).map(section_of)
+    section_of(written, &SHARED)
 }
 
-fn written_server(written: Value) -> Result<WrittenServer, String> {
+fn section_of(mut written: Value, keys: &[&str]) -> Result<ServerSection, String> {
+    if let Value::Object(fields) = &mut written {
+        fields.retain(|key, _| keys.contains(&key.as_str()));
+    }
     serde_json::from_value(written).map_err(|error| format!("is not understood: {error}"))
-}
-
-fn section_of(written: WrittenServer) -> ServerSection {
-    let mut section = ServerSection::default();
-    section.command = written.command;
-    section.args = written.args;
-    section.env = written.env;
-    section.url = written.url;
-    section.headers = written.headers;
-    section
 }
 
 /// Returns a name for a server, with only the characters that are allowed in one.

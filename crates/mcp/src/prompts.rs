@@ -67,7 +67,6 @@ impl OfferedPrompt {
     }
 }
 
-/// Returns the request for the text of a prompt.
 pub(crate) fn getting(name: &str, arguments: &BTreeMap<String, String>) -> ClientRequest {
     let arguments: JsonObject = arguments
         .iter()

@@ -17,7 +17,6 @@ const MAX_ABOUT: usize = 200;
 /// Maximum characters of an address.
 const MAX_ADDRESS: usize = 4_000;
 
-/// The two tools for resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResourceTool {
     List,
@@ -115,7 +114,6 @@ pub(crate) fn add_to(tools: &mut Vec<ToolSpec>, server: &str, reach: Reach) {
     tools.sort_by(|one, other| one.name.cmp(&other.name));
 }
 
-/// Returns the request that reads the resource at the address in the arguments.
 pub(crate) fn reading(arguments: &JsonObject) -> ClientRequest {
     let uri = arguments.get("uri").and_then(Value::as_str);
     let params = ReadResourceRequestParams::new(uri.unwrap_or_default());

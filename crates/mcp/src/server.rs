@@ -180,7 +180,6 @@ impl McpServer {
         }
     }
 
-    /// Returns the prompts and resources of the server.
     pub(crate) async fn offers(&self) -> Result<Offers, String> {
         let connection = self.connection().await?;
         let (mut resources, mut prompts) = (Vec::new(), Vec::new());
@@ -205,7 +204,6 @@ impl McpServer {
         Ok(Offers { resources, prompts })
     }
 
-    /// Returns the text of one of the server's prompts.
     pub(crate) async fn prompt(
         &self,
         name: &str,

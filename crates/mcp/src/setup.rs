@@ -71,7 +71,6 @@ pub struct ServerSetup {
 }
 
 impl ServerSetup {
-    /// Returns the tokens by which gyrus is logged in there.
     pub(crate) fn tokens(&self) -> Vec<String> {
         match &self.way {
             ServerWay::Http {

@@ -45,16 +45,13 @@ struct ServerNotifications {
     changed: AtomicBool,
     /// The calls in progress, oldest first.
     calls: Mutex<Vec<OpenCall>>,
-    /// The number of the next call.
     next: AtomicU64,
 }
 
-/// A call in progress.
 struct OpenCall {
     number: u64,
     /// The request and the token of its progress; `None` until it is sent.
     sent: Option<(RequestId, ProgressToken)>,
-    /// The last progress message of the call.
     words: watch::Sender<String>,
     /// The receiver of requests during the call, if somebody can be asked.
     requests: Option<mpsc::Sender<ServerRequest>>,
@@ -62,9 +59,7 @@ struct OpenCall {
 
 /// The progress messages and requests of a server during a call.
 pub(crate) struct ServerMessages {
-    /// The number of the call.
     pub(crate) number: u64,
-    /// The last progress message.
     pub(crate) words: watch::Receiver<String>,
     pub(crate) requests: mpsc::Receiver<ServerRequest>,
 }
@@ -107,7 +102,6 @@ impl Subscriber {
         }
     }
 
-    /// Records the request and the token with which a call was sent.
     pub(crate) fn sent(&self, number: u64, sent: (RequestId, ProgressToken)) {
         let mut calls = self.notifications.calls.lock();
         if let Some(call) = calls.iter_mut().find(|open| open.number == number) {

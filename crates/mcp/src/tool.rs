@@ -112,7 +112,6 @@ impl ServerTool {
     }
 }
 
-/// Returns the list of resources that match the words in the arguments.
 async fn listed(connection: &ServerConnection, arguments: &JsonObject) -> ToolOutput {
     let resources = connection.list_of(pages::RESOURCES).await;
     let templates = connection.list_of(pages::TEMPLATES).await;

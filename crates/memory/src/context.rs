@@ -121,11 +121,9 @@ impl Searcher<'_> {
     }
 }
 
-/// A context during its construction.
 #[derive(Default)]
 struct ContextBuilder {
     context: MemoryContext,
-    /// Number of tokens that are left.
     left: usize,
     used_by_digest: usize,
     /// Number of pieces that were left out because they are untrusted.
@@ -137,7 +135,6 @@ impl ContextBuilder {
         self.left < LEAST_CUT
     }
 
-    /// Adds pieces of a note, each of at most `most` tokens.
     fn note(&mut self, note: &Note, pieces: &[NotePiece<'_>], most: usize) {
         let before = self.left;
         for piece in pieces {

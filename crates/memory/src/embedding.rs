@@ -53,7 +53,6 @@ pub trait Embedder: Send + Sync {
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String>;
 }
 
-/// The embedding vectors of notes.
 #[derive(Default)]
 pub(crate) struct Vectors {
     of_notes: HashMap<String, (SourceStamp, Vec<f32>)>,

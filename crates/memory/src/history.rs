@@ -61,7 +61,6 @@ impl Author {
         }
     }
 
-    /// Whether the author is gyrus itself.
     pub(crate) fn is_gyrus(&self) -> bool {
         matches!(self, Author::Gyrus { .. })
     }
@@ -114,7 +113,6 @@ enum HistoryLine {
     Ended { id: u64, end: ChangeEnd },
 }
 
-/// The log of a vault, held by one writer.
 pub(crate) struct VaultHistory {
     folder: PathBuf,
     log: File,
@@ -158,7 +156,6 @@ impl VaultHistory {
         &self.changes
     }
 
-    /// Returns a version by its digest.
     pub(crate) fn content(folder: &Path, digest: &Digest) -> io::Result<Vec<u8>> {
         let content = fs::read(content_path(folder, digest))?;
         if Digest::of(&content) == *digest {
@@ -194,7 +191,6 @@ impl VaultHistory {
         Ok(())
     }
 
-    /// Records how the newest change ended.
     pub(crate) fn end(&mut self, end: ChangeEnd) -> io::Result<()> {
         let Some(last) = self.changes.last() else {
             return Ok(());

@@ -25,7 +25,6 @@ pub(crate) struct WarmIndex {
 }
 
 impl WarmIndex {
-    /// Whether all notes have to be checked again.
     pub(crate) fn is_old(&self) -> bool {
         self.since.is_none_or(|since| since.elapsed() > MAX_WATCHED)
     }

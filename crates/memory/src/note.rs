@@ -128,7 +128,6 @@ impl Note {
         })
     }
 
-    /// Returns the note in the form for the index.
     pub(crate) fn document(&self) -> IndexDocument {
         let mut document = IndexDocument::default();
         document.add(IndexField::Title, self.name());
@@ -242,7 +241,6 @@ fn kind_of_block(line: &str) -> Option<(&str, bool)> {
     }
 }
 
-/// Returns the words of a heading line.
 fn heading_of(line: &str) -> Option<&str> {
     let words = line.trim_start_matches('#');
     let level = line.len() - words.len();

@@ -34,7 +34,6 @@ use crate::{embedding::Embedder, kept::WarmIndex, note::Note, watch::VaultWatch}
 /// File that distinguishes a vault at the default place from another folder of that name.
 const MARKER: &str = ".gyrus-vault";
 
-/// Content of that file.
 const MARKER_TEXT: &str =
     "gyrus keeps its notes in this folder. Without this file it leaves the folder alone.\n";
 
@@ -181,7 +180,6 @@ impl Vault {
         self.is_named || self.exists()
     }
 
-    /// Creates the folder if it is missing.
     pub(crate) fn make(&self) -> Result<(), VaultError> {
         if self.exists() {
             return Ok(());
@@ -430,7 +428,6 @@ impl Vault {
         Some((folder.dev(), folder.ino()))
     }
 
-    /// Returns a note's content and state, for the index.
     pub(crate) fn for_index(&self, path: &str) -> Option<(IndexDocument, SourceStamp)> {
         let certain = certain();
         let root = self.root().ok()?;

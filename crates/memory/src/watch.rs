@@ -39,7 +39,6 @@ const LOCAL: [u64; 8] = [
     0x794c_7630,
 ];
 
-/// A watch over folders.
 #[derive(Debug)]
 pub(crate) struct VaultWatch {
     inotify: OwnedFd,

@@ -298,7 +298,6 @@ impl Vault {
         Ok(history.changes().iter().rev().find(is_it).cloned())
     }
 
-    /// Changes one note.
     pub(crate) fn change(
         &self,
         intention: &Intention<'_>,

@@ -88,7 +88,6 @@ impl SeenKeys {
     }
 }
 
-/// The demand on a server's keys.
 #[derive(Debug, Clone)]
 pub(crate) enum Demand {
     /// One of these keys must vouch for the server.
@@ -149,7 +148,6 @@ impl ServerCertificate<'_> {
         })
     }
 
-    /// Returns the authorities that the server sent, each as a single root.
     fn authorities(self) -> impl Iterator<Item = RootCertStore> {
         self.others.iter().filter_map(|certificate| {
             let mut store = RootCertStore::empty();

@@ -39,7 +39,6 @@ pub struct RootsError {
     wanted: &'static str,
 }
 
-/// Returns the configuration that trusts the roots of the environment and the system.
 pub(crate) fn trusting_environment() -> Result<ClientConfig, RootsError> {
     static CONFIG: OnceLock<Result<ClientConfig, RootsError>> = OnceLock::new();
     CONFIG.get_or_init(|| Ok(config(of_environment()?))).clone()
@@ -62,7 +61,6 @@ pub(crate) fn of_file(named_by: &'static str, file: &Path) -> Result<RootCertSto
     Ok(roots)
 }
 
-/// Returns a configuration with which no server is trusted.
 pub(crate) fn trusting_nobody() -> ClientConfig {
     config(RootCertStore::empty())
 }
@@ -134,7 +132,6 @@ impl TimeProvider for WallClock {
     }
 }
 
-/// Returns a configuration with these roots.
 pub(crate) fn config(roots: impl Into<Arc<RootCertStore>>) -> ClientConfig {
     let provider = Arc::new(ring::default_provider());
     let mut config = ClientConfig::builder_with_details(provider, Arc::new(WallClock))

@@ -16,7 +16,6 @@ const MAX_INSTRUCTIONS: usize = 24 << 10;
 /// Maximum length of a description in characters. Longer ones are cut.
 const MAX_DESCRIPTION: usize = 1_024;
 
-/// Keys that have an effect.
 const KEYS: [&str; 3] = ["name", "description", "tools"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,7 +160,6 @@ fn served_tool(tool: &str) -> String {
     }
 }
 
-/// Returns a text, or the texts of a list separated by commas.
 fn text_of(node: &YamlNode) -> Option<String> {
     match &node.value {
         Yaml::Text(text, _) => Some(text.clone()),

@@ -82,7 +82,6 @@ impl Dependencies {
     }
 }
 
-/// Whether a path is that of a package's manifest.
 fn is_package(path: &str) -> bool {
     let Some(folder) = path.strip_suffix("/package.json") else {
         return false;

@@ -35,7 +35,6 @@ fn told(left_out: &[String]) -> String {
     }
 }
 
-/// Reads a file of JSON.
 pub(crate) fn json(files: &SkillFiles, path: &str) -> Result<Value, PluginError> {
     let read = match files.text(path) {
         Some(text) => serde_json::from_str(text.trim_start_matches('\u{feff}'))

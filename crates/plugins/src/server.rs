@@ -89,7 +89,6 @@ impl PluginServer {
     }
 }
 
-/// Reads the servers in a manifest, or in the file for them, sorted by name.
 pub(crate) fn read_all(
     files: &SkillFiles,
     (path, manifest): (&str, &Value),
@@ -147,7 +146,6 @@ pub(crate) fn read_all(
     Ok(servers.into_values().collect())
 }
 
-/// Returns the programs of an npm package that is marked as a server.
 pub(crate) fn of_programs(
     npm: &Value,
     files: &SkillFiles,
@@ -258,7 +256,6 @@ fn texts(section: &mut ServerSection) -> impl Iterator<Item = &mut String> {
     command.chain(section.args.iter_mut()).chain(values)
 }
 
-/// Returns the names of the variables that a value refers to.
 pub(crate) fn variables(value: &str) -> Vec<String> {
     if let Some(name) = value.strip_prefix("secret:") {
         return vec![name.to_owned()];

@@ -30,7 +30,6 @@ fn written(value: &str) -> [String; 4] {
     [value.to_owned(), slug, encoded, plus]
 }
 
-/// Returns a relative address as a template, with the slots that were used so far.
 pub(crate) fn template_of(
     relative: &str,
     slots: &[Slot],
@@ -56,7 +55,6 @@ pub(crate) fn template_of(
     SlotTemplate::fixed(relative)
 }
 
-/// Whether a relative address matches a template, in one of the encodings of its values.
 pub(crate) fn is(relative: &str, form: &SlotTemplate, values: &SlotValues) -> bool {
     (0..4).any(|way| {
         let values = values.0.iter().map(|value| written(value)[way].clone());
@@ -177,7 +175,6 @@ pub(crate) fn has_slot(form: &SlotTemplate) -> bool {
         .any(|part| matches!(part, TemplatePart::Slot(_)))
 }
 
-/// Whether a text contains digits outside of its slots.
 pub(crate) fn has_other_digits(form: &SlotTemplate) -> bool {
     template::one_spaced(&form.fixed_words())
         .chars()

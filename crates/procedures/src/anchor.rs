@@ -100,11 +100,9 @@ pub enum AnchorMiss {
     },
 }
 
-/// The knowledge about the run in which an element is described.
 #[derive(Clone, Copy)]
 pub(crate) struct RunKnowledge<'a> {
     pub(crate) slots: &'a [Slot],
-    /// The address at which the run began.
     pub(crate) start: &'a str,
     /// The slots whose values the page may show.
     pub(crate) used: &'a BTreeSet<usize>,
@@ -244,7 +242,6 @@ impl Anchor {
         }
     }
 
-    /// Returns the elements with the anchor's name.
     fn named(
         &self,
         page: &PlacedView<'_>,

@@ -156,7 +156,6 @@ impl Expectation {
         }
     }
 
-    /// Returns the amounts of a condition on amounts.
     fn amounts(&self, sight: &ReplaySight<'_>) -> Result<BTreeSet<String>, String> {
         let Self::Amounts {
             of, without_rows, ..
@@ -226,7 +225,6 @@ fn is_same_windows(are: &[LearnedWindow], found: &[SeenWindow], values: &SlotVal
     expected == found
 }
 
-/// Describes the windows, and which of them has the keyboard.
 fn named<'t>(windows: impl Iterator<Item = (&'t str, bool)>) -> String {
     let named = windows.map(|(title, is_active)| {
         let title = gyrus_text::shorten(title, 100);

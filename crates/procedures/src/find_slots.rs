@@ -8,14 +8,11 @@ use crate::{
     words,
 };
 
-/// A value used by a run.
 pub(crate) struct UsedValue {
     pub(crate) value: String,
-    /// A name for people.
     pub(crate) label: String,
 }
 
-/// The command of a run, with slots for its values.
 pub(crate) struct FoundSlots {
     pub(crate) command: SlotTemplate,
     pub(crate) slots: Vec<Slot>,

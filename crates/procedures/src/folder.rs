@@ -103,7 +103,6 @@ fn made(
     })
 }
 
-/// Returns the strings in a value, with their JSON pointers.
 fn strings(value: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     collect(value, String::new(), &mut found);

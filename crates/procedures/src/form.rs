@@ -155,7 +155,6 @@ fn check_controls(
     }
 }
 
-/// Returns the controls of a form that a person sees.
 fn seen(sends: &SentForm) -> impl Iterator<Item = &SentControl> {
     let mut controls = sends.controls.iter();
     std::iter::from_fn(move || controls.find(|control| control.kind != "hidden"))
@@ -174,7 +173,6 @@ fn quoted(text: Option<&str>) -> String {
 }
 
 impl AtPress<'_> {
-    /// Whether the slots of a text have the learned values.
     fn is_learned(self, text: &SlotTemplate) -> bool {
         text.slots().all(|number| {
             let learned = self.slots.get(number).map(|slot| &slot.learned);

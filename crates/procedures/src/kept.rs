@@ -34,7 +34,6 @@ pub(crate) fn text_of<'a>(step: &'a RecordedStep, argument: &str) -> Option<&'a 
     step.call.arguments.get(argument)?.as_str()
 }
 
-/// Returns the position of the element that a step touches.
 pub(crate) fn target(step: &RecordedStep, page: &PlacedView<'_>) -> Option<usize> {
     page.index(text_of(step, "on")?.parse().ok()?)
 }

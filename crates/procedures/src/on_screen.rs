@@ -70,7 +70,6 @@ fn forget_amounts_beside(steps: &mut [ProcedureStep]) {
     }
 }
 
-/// Returns the value used in a step, if it may come from the command.
 fn used_value(step: &RecordedStep) -> Option<UsedValue> {
     let page = PlacedView::new(step.view.as_ref()?);
     let target = target(step, &page);
@@ -116,12 +115,10 @@ struct FilledField {
 struct Builder<'a> {
     start: &'a str,
     found: &'a FoundSlots,
-    /// The slots used so far.
     used: BTreeSet<usize>,
     filled: Vec<FilledField>,
     /// Ids in the addresses of links that a value of the command selected.
     ids: Vec<String>,
-    /// The address of the last page.
     at: Option<String>,
     /// The values of fields, and whether they were on, when first seen.
     first: BTreeMap<ElementId, (Option<String>, bool)>,
@@ -165,7 +162,6 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns an address with slots for the values of the command and the found ids.
     fn with_found_ids(&self, address: &str) -> SlotTemplate {
         let form = self.relative(address);
         let mut ids = self.ids.clone();
@@ -263,7 +259,6 @@ impl Builder<'_> {
         Ok(made)
     }
 
-    /// Returns the conditions before every action.
     fn before(&mut self, page: &PlacedView<'_>) -> Vec<Expectation> {
         for element in page.fields() {
             let first = (element.value.clone(), page::is_on(element));
@@ -283,7 +278,6 @@ impl Builder<'_> {
         before
     }
 
-    /// Whether a condition held in the learned run.
     fn held(&self, view: &View, condition: &Expectation) -> bool {
         let own = self.found.slots.iter().map(|slot| slot.learned.clone());
         let sight = ReplaySight {
@@ -407,7 +401,6 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Records the value of a field after it was filled in or chosen.
     fn remember_field(
         &mut self,
         step: &RecordedStep,

@@ -6,7 +6,6 @@ use gyrus_contract::{Bounds, Element, ElementId, ElementState, View};
 
 use crate::{desktop, template::one_spaced};
 
-/// Roles of fields.
 const FIELDS: [&str; 16] = [
     "textbox",
     "searchbox",
@@ -92,7 +91,6 @@ impl<'a> PlacedView<'a> {
         std::iter::successors(self.parents[index], |above| self.parents[*above])
     }
 
-    /// Returns the range of an element and its descendants.
     pub(crate) fn subtree(&self, index: usize) -> Range<usize> {
         let depth = self.element(index).depth;
         let inner = self.view.elements[index + 1..].iter();
@@ -213,7 +211,6 @@ pub(crate) fn is_usable(element: &Element) -> bool {
     is_shown(element) && !element.states.contains(&ElementState::Disabled)
 }
 
-/// Whether a field, an option or a toggle is on.
 pub(crate) fn is_on(element: &Element) -> bool {
     let on = [
         ElementState::Checked,
@@ -249,9 +246,7 @@ fn is_amount(number: &str) -> bool {
         && groups.all(|group| group.len() == 3 && is_digits(group))
 }
 
-/// A number in a text.
 pub(crate) struct SeenNumber {
-    /// The number's place, in bytes.
     pub(crate) at: Range<usize>,
     /// The amount of money, as written in the text without spaces; `None` for other numbers.
     pub(crate) amount: Option<String>,
@@ -290,13 +285,11 @@ pub(crate) fn amounts(text: &str) -> Vec<String> {
     numbers.filter_map(|number| number.amount).collect()
 }
 
-/// Returns the different amounts of money in some elements.
 pub(crate) fn amounts_of<'e>(elements: impl IntoIterator<Item = &'e Element>) -> BTreeSet<String> {
     let shown = elements.into_iter().filter(|element| is_shown(element));
     shown.flat_map(|element| amounts(&element.name)).collect()
 }
 
-/// Returns the different amounts of money on a page.
 pub(crate) fn amounts_of_page(page: &PlacedView<'_>, without_rows: bool) -> BTreeSet<String> {
     let all = 0..page.view.elements.len();
     let counted = all.filter(|at| !without_rows || !page.is_in_row(*at));

@@ -99,7 +99,6 @@ pub(crate) fn is_quotation(c: char) -> bool {
     matches!(c, '"' | '“' | '”' | '„' | '«' | '»' | '‟' | '＂')
 }
 
-/// The way in which a word is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Case {
     Lower,

@@ -77,7 +77,6 @@ impl SlotTemplate {
         })
     }
 
-    /// Returns the fixed words, with a space in place of each slot.
     pub(crate) fn fixed_words(&self) -> String {
         let parts = self.0.iter().map(|part| match part {
             TemplatePart::Words(words) => words.as_str(),
@@ -119,7 +118,6 @@ impl fmt::Display for SlotTemplate {
     }
 }
 
-/// Splits words at the places of a value.
 fn split(words: &str, value: &str, number: usize, parts: &mut Vec<TemplatePart>) {
     let mut from = 0;
     for at in places(words, value) {
@@ -156,7 +154,6 @@ pub(crate) fn places(text: &str, value: &str) -> Vec<usize> {
     found
 }
 
-/// Returns a text with single spaces between its words.
 pub(crate) fn one_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -136,11 +136,11 @@ fn no_word_that_changes_a_command_fits_anywhere_in_it() {
     let (order, values) = (ORDER, VALUES);
     let (template, slots) = learned(order, &values);
     let words: Vec<_> = order.split(' ').collect();
-    for changing in crate::words::CHANGING {
+    for changing in crate::words::changing() {
         let mut letters = changing.chars();
         let first = letters.next().unwrap().to_uppercase();
         let capital = first.chain(letters).collect::<String>();
-        for word in [*changing, &capital] {
+        for word in [changing, &capital] {
             for at in 0..=words.len() {
                 let mut changed = words.clone();
                 changed.insert(at, word);

@@ -96,7 +96,6 @@ pub struct KeptProcedure {
     pub is_declined: bool,
     /// The latest replays, oldest first.
     pub replays: VecDeque<(RunId, ReplayOutcome)>,
-    /// The counts of earlier replays.
     older: ReplayCounts,
 }
 

@@ -46,7 +46,6 @@ impl Topic {
         format!("{self}.{word}").parse()
     }
 
-    /// Returns the private topic on which the replies of one conversation arrive.
     pub(crate) fn private(conversation: uuid::Uuid) -> Self {
         Self(format!("{PRIVATE}.{conversation}").into())
     }
@@ -71,7 +70,6 @@ enum PatternWord {
     Literal(Box<str>),
     /// Exactly one word, whatever it is.
     One,
-    /// Any number of words.
     Many,
 }
 

@@ -50,7 +50,6 @@ pub enum CommandPiece {
 /// The output of a command, in pieces, the end last. Dropping it interrupts the command.
 pub type CommandPieces = tokio::sync::mpsc::Receiver<CommandPiece>;
 
-/// The result of a command of the command line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
@@ -130,7 +129,6 @@ pub struct Options {
     pub at_once: AtOnce,
 }
 
-/// Counters, for `/metrics`.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) requests: AtomicU64,
@@ -204,7 +202,6 @@ impl App {
         })
     }
 
-    /// Carries out a command of the command line.
     pub(crate) async fn command(&self, arguments: Vec<String>) -> Result<CommandOutput, ApiError> {
         let mut pieces = self.program.begin_command(arguments, Vec::new())?;
         let mut output = CommandOutput::default();

@@ -127,7 +127,6 @@ fn processes(inode: u64) -> Vec<u32> {
     found
 }
 
-/// A socket of this machine.
 struct LocalSocket {
     inode: u64,
     uid: u32,

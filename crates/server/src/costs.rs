@@ -36,16 +36,13 @@ pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 pub(crate) struct CallGroup {
     /// Number of the day since 1970, UTC.
     pub(crate) day: i64,
-    /// The model of the calls.
     pub(crate) model: Arc<str>,
-    /// The purpose of the question, in one word.
     pub(crate) purpose: &'static str,
 }
 
 /// Sums of calls. Money is in millionths of a US dollar.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
-    /// Number of attempts.
     pub(crate) calls: u64,
     /// Number of tokens, including estimated ones.
     pub(crate) tokens: u64,
@@ -66,17 +63,14 @@ impl Sums {
         self.reserved = self.reserved.saturating_add(other.reserved);
     }
 
-    /// Returns the sum of everything charged or reserved.
     pub(crate) fn cost(&self) -> u64 {
         let charged = self.settled.saturating_add(self.estimated);
         charged.saturating_add(self.reserved)
     }
 }
 
-/// The costs of a run and its children.
 #[derive(Debug, Clone)]
 pub(crate) struct RunCosts {
-    /// The agent for which the run worked.
     pub(crate) agent: Arc<str>,
     pub(crate) cognitive_loop: Arc<str>,
     /// The strength of the evidence that the run reached its goal, if it did.
@@ -91,7 +85,6 @@ pub(crate) struct RunCosts {
 #[derive(Debug, Clone)]
 struct Member {
     run: RunId,
-    /// The number of the next entry.
     next: u64,
     /// Attempts without an answer yet.
     open: HashMap<(EffectId, u32), (CallGroup, Charge)>,
@@ -126,7 +119,6 @@ struct RequestEnd {
     estimated: bool,
 }
 
-/// The costs of the runs of a store.
 #[derive(Debug, Default)]
 pub(crate) struct Costs(Mutex<CostLedger>);
 
@@ -171,7 +163,6 @@ impl Costs {
         Ok(known)
     }
 
-    /// Returns the runs whose journals are known to be damaged.
     pub(crate) fn damaged(&self) -> Vec<RunId> {
         let known = self.0.lock();
         known.damaged.iter().copied().collect()
@@ -191,7 +182,6 @@ impl RunCosts {
         }
     }
 
-    /// Whether there may be unread entries.
     fn may_grow(&self, heads: &Heads) -> bool {
         let Some(root) = self.members.first() else {
             return false;

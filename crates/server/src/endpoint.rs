@@ -11,9 +11,7 @@ pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 #[derive(Clone, Copy)]
 pub(crate) enum BodyForm {
-    /// JSON of a type.
     Json(SchemaOf),
-    /// A stream of server-sent events.
     Events,
     /// Another form, by its media type.
     Other(&'static str),
@@ -21,7 +19,6 @@ pub(crate) enum BodyForm {
     Empty,
 }
 
-/// A successful answer in JSON.
 #[derive(Clone, Copy)]
 pub(crate) struct JsonAnswer {
     pub(crate) status: u16,
@@ -47,7 +44,6 @@ pub(crate) struct Endpoint {
     pub(crate) route: MethodRouter<Arc<App>>,
 }
 
-/// Creates an endpoint that only reads.
 pub(crate) fn reads(path: &'static str, route: MethodRouter<Arc<App>>) -> Endpoint {
     Endpoint::new(Method::GET, path, TokenScope::Read, route)
 }
@@ -90,7 +86,6 @@ impl Endpoint {
         self
     }
 
-    /// Answers people, with pages.
     pub(crate) fn page(mut self) -> Self {
         self.is_page = true;
         self
@@ -108,7 +103,6 @@ impl Endpoint {
         self
     }
 
-    /// Answers everybody, without a token.
     pub(crate) fn for_everybody(mut self) -> Self {
         self.scope = None;
         self
@@ -120,7 +114,6 @@ impl Endpoint {
         self
     }
 
-    /// Declares the parameters in the query.
     pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
         self.query = Some(T::json_schema);
         self
@@ -132,7 +125,6 @@ impl Endpoint {
         self
     }
 
-    /// Answers with this JSON.
     pub(crate) fn json<T: JsonSchema>(self, status: u16, words: &'static str) -> Self {
         self.answer(status, words, BodyForm::Json(subschema::<T>))
     }

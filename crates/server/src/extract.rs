@@ -21,7 +21,6 @@ const BODY_WITHIN: Duration = Duration::from_secs(30);
 /// The highest number that a client may send, which every client can represent.
 pub(crate) const MAX_NUMBER: u64 = (1 << 53) - 1;
 
-/// A body in JSON.
 pub(crate) struct ApiJson<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
@@ -51,7 +50,6 @@ fn is_json(headers: &HeaderMap) -> bool {
     media.is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// An unparsed body.
 pub(crate) struct RawBody(pub(crate) Bytes);
 
 impl FromRequest<Arc<App>> for RawBody {
@@ -73,7 +71,6 @@ async fn bytes(request: Request, app: &Arc<App>) -> Result<Bytes, ApiError> {
     bytes.map_err(|error| ApiError::new(error.status(), error.body_text()))
 }
 
-/// Parameters in the query.
 pub(crate) struct ApiQuery<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for ApiQuery<T> {
@@ -87,7 +84,6 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for ApiQuery<T> {
     }
 }
 
-/// Parameters in the path.
 pub(crate) struct ApiPath<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for ApiPath<T> {
@@ -180,7 +176,6 @@ impl FromRequestParts<Arc<App>> for CommandRunPath {
     }
 }
 
-/// The fields of a form of a page.
 pub(crate) struct ApiForm<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiForm<T> {

@@ -44,7 +44,6 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self' blob:; connect-src 'self'; worker-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'";
 
-/// Returns the router of these endpoints behind the guard.
 pub(crate) fn guarded(endpoints: Vec<Endpoint>, app: Arc<App>) -> Router {
     let rates = Arc::new(Rates::default());
     let mut router: Router<Arc<App>> = Router::new();
@@ -216,7 +215,6 @@ fn too_long(headers: &HeaderMap) -> Option<ApiError> {
     Some(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, error))
 }
 
-/// The needs of an endpoint.
 struct Need {
     app: Arc<App>,
     scope: Option<TokenScope>,

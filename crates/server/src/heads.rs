@@ -130,7 +130,6 @@ impl Heads {
         self.shared.version.subscribe()
     }
 
-    /// Returns the positions that changed after a version.
     pub(crate) fn since(&self, version: u64) -> Vec<RunHead> {
         let heads = self.shared.heads.lock();
         let changed = heads.by_version.range(version.saturating_add(1)..);
@@ -169,7 +168,6 @@ impl Heads {
         live.map(|(_, head)| head.run).collect()
     }
 
-    /// Returns the number of questions that wait for a person.
     pub(crate) fn questions(&self) -> usize {
         let heads = self.shared.heads.lock();
         heads.by_run.values().map(|(_, head)| head.questions).sum()
@@ -228,7 +226,6 @@ async fn follow_all(shared: Arc<HeadsInner>, mut known: BTreeSet<RunId>, mut wai
     }
 }
 
-/// Returns the runs that began after the known ones, the newest last.
 fn began_since(store: &Store, known: &BTreeSet<RunId>) -> Vec<RunId> {
     // The folder appears with the first run.
     let register = Register::read(store).unwrap_or_default();
@@ -238,7 +235,6 @@ fn began_since(store: &Store, known: &BTreeSet<RunId>) -> Vec<RunId> {
     new
 }
 
-/// Follows a run until it is over.
 async fn follow_one(shared: Arc<HeadsInner>, run: RunId) {
     let Ok(reader) = shared.store.reader(&log_name(run)) else {
         return;
@@ -318,7 +314,6 @@ async fn look(
     Ok((!is_over).then_some(seq))
 }
 
-/// Reads the position of a run, and its state.
 fn head(
     store: &Store,
     run: RunId,

@@ -31,7 +31,6 @@ const ERRORS: [(u16, &str); 11] = [
     (500, "The server failed."),
 ];
 
-/// Returns the document of these endpoints.
 pub(crate) fn document(endpoints: &[Endpoint]) -> Value {
     // Generators of clients expect an object where a schema may also be `true`.
     let mut objects = ReplaceBoolSchemas::default();

@@ -84,7 +84,6 @@ pub struct RunOverview {
 pub(crate) struct Overviews(Mutex<HashMap<RunId, Arc<RunOverview>>>);
 
 impl Overviews {
-    /// Returns the overview of a run.
     pub(crate) fn of(
         &self,
         store: &Store,

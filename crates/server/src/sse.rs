@@ -33,7 +33,6 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Maximum number of streams at once.
 const MAX_STREAMS: u64 = 256;
 
-/// A place among the streams.
 struct StreamPlace(Arc<App>);
 
 impl StreamPlace {
@@ -88,7 +87,6 @@ pub(crate) fn heads(app: &Arc<App>, with_bus: bool) -> Result<Response, ApiError
     Ok(respond(events))
 }
 
-/// A follower of the positions of all runs.
 struct HeadFollower {
     place: StreamPlace,
     changes: watch::Receiver<u64>,
@@ -240,7 +238,6 @@ impl RunStream {
     }
 }
 
-/// An event and its position.
 #[derive(Debug, Serialize)]
 pub(crate) struct PlacedEvent {
     pub(crate) position: u64,

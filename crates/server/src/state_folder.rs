@@ -22,7 +22,6 @@ const SIZED_EVERY: Duration = Duration::from_secs(30);
 pub(crate) struct LastLook(Mutex<Option<(Instant, StateFolder)>>);
 
 impl LastLook {
-    /// Returns a recent look at the state folder.
     pub(crate) fn now(&self, store: &Store, folder: &Path) -> io::Result<StateFolder> {
         let mut last = self.0.lock();
         if let Some((at, state)) = &*last

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use gyrus_kernel::now_ms;
 
-/// The ledger of the tokens.
 const ID: &str = "main";
 
 /// Number of random bytes in a secret.
@@ -87,7 +86,6 @@ pub enum TokenFact {
 pub struct TokenList(BTreeMap<String, TokenRecord>);
 
 impl TokenList {
-    /// Returns the identity that belongs to a secret.
     fn holder(&self, secret: &str, is_cookie: bool) -> Option<Requester> {
         // Whoever compares the time that this takes learns about hashes, not about secrets.
         let token = self.0.get(&hash(secret))?;

@@ -17,9 +17,7 @@ const STRETCH: usize = 256;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TopicCount {
-    /// Number of events of the topic.
     pub(crate) events: u64,
-    /// The position of the last event.
     pub(crate) last: u64,
     /// The time of the last event, in UTC milliseconds.
     pub(crate) last_ms: i64,
@@ -32,12 +30,10 @@ pub(crate) struct TopicCounts {
     pub(crate) topics: Arc<BTreeMap<String, TopicCount>>,
 }
 
-/// The topics of a bus.
 #[derive(Debug, Default)]
 pub(crate) struct Topics(Mutex<Option<(EventPosition, TopicCounts)>>);
 
 impl Topics {
-    /// Returns the counts as of now.
     pub(crate) async fn of(&self, bus: &EventBus) -> Result<TopicCounts, BusError> {
         let last = bus.last_position()?;
         let mut known = self.0.lock().await;

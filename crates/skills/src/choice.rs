@@ -164,7 +164,6 @@ impl Library {
     }
 }
 
-/// Returns the name in `/NAME` at the beginning of a goal.
 fn named(goal: &str) -> Option<&str> {
     goal.trim_start()
         .strip_prefix('/')?

@@ -3,7 +3,6 @@
 
 use crate::skill::Draft;
 
-/// Whether a text is a skill in this form.
 pub(crate) fn is_one(text: &str) -> bool {
     title(
         text.trim_start_matches('\u{feff}')
@@ -15,7 +14,6 @@ pub(crate) fn is_one(text: &str) -> bool {
     .is_some()
 }
 
-/// Returns the name in the text, unchecked.
 pub(crate) fn declared_name(text: &str) -> Option<String> {
     let mut lines = text.trim_start_matches('\u{feff}').trim_start().lines();
     title(lines.next()?).map(str::to_owned)

@@ -6,7 +6,6 @@ use gyrus_text::{FileMistake, Yaml, YamlNode, parse_yaml, split_front_matter};
 
 use crate::skill::Draft;
 
-/// The fields of the form.
 const KEYS: [&str; 6] = [
     "name",
     "description",
@@ -65,7 +64,6 @@ pub(crate) fn read(text: &str, folder: &str) -> Result<Draft, Vec<FileMistake>> 
     Ok(draft)
 }
 
-/// Returns the name in the text, unchecked.
 pub(crate) fn declared_name(text: &str) -> Option<String> {
     let (front, _, line) = split_front_matter(text).ok()?;
     let Yaml::Map(fields) = parse_yaml(front, line).ok()?.value else {

@@ -143,7 +143,6 @@ fn read(path: &Path, place: SkillPlace, text: &str, care: Care) -> Result<Skill,
     draft.check(place, path.to_owned(), text, care)
 }
 
-/// Returns the name in the text of a skill, unchecked.
 pub(crate) fn declared_name(text: &str) -> Option<String> {
     file_form::declared_name(text).or_else(|| folder_form::declared_name(text))
 }
@@ -235,7 +234,6 @@ impl<'a> SkillScan<'a> {
     }
 }
 
-/// Returns the entries of a folder, sorted, without hidden ones.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -252,7 +250,6 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Reads a file whose real path is in a folder.
 fn read_inside(folder: &Path, file: &Path) -> io::Result<String> {
     let real = file.canonicalize()?;
     if !real.starts_with(folder) {

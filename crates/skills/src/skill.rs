@@ -79,7 +79,6 @@ pub fn is_name(name: &str) -> bool {
         && !name.contains("--")
 }
 
-/// The care with which skills are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Care {
     /// All parts are checked.

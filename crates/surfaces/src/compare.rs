@@ -131,7 +131,6 @@ impl CallsWithFork {
     }
 }
 
-/// Assembles calls from their entries.
 struct CallCollector<'a> {
     run: RunId,
     reader: &'a LogReader,
@@ -208,7 +207,6 @@ impl CallCollector<'_> {
     }
 }
 
-/// Arguments in a few words.
 fn words(arguments: &Value) -> String {
     let value = arguments.as_object().and_then(|all| all.values().next());
     let text = value.map_or_else(

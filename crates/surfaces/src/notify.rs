@@ -169,7 +169,6 @@ impl Notifier {
     }
 }
 
-/// The tool that an effect calls, and the risk of that.
 fn about(reader: &LogReader, effect: &EffectId) -> (Option<String>, Option<Risk>) {
     let mut risk = None;
     let entries = reader.entries_back().into_iter().flatten();

@@ -135,7 +135,6 @@ impl Phases {
     }
 }
 
-/// Returns the phase after an entry.
 fn next(entry: &Entry, present: Phase) -> Phase {
     match entry {
         Entry::RunParked(parked) => match parked.ending {

@@ -49,7 +49,6 @@ struct SpeechState {
     mixed: bool,
     /// The subject of the note that will repeat the text.
     said_as: Option<HappeningSubject>,
-    /// Whether the rest of the reply is an object.
     is_object: bool,
     is_thinking: bool,
     thinking_lines: usize,

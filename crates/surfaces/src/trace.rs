@@ -16,7 +16,6 @@ pub struct TraceStep {
     phase: String,
     /// The thoughts of the model, in order, joined by blank lines.
     thought: String,
-    /// Calls with their arguments.
     tool_inputs: Vec<Value>,
     /// Results of the calls, in the order in which they ended.
     tool_outputs: Vec<Value>,

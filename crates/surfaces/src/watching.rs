@@ -70,9 +70,7 @@ enum WatchEvent {
     Entry(TreeEntry),
     Typed(TerminalEvent),
     Key(Key),
-    /// A model is speaking.
     Reply(ReplyPiece),
-    /// A moment has passed.
     Tick,
 }
 
@@ -233,7 +231,6 @@ impl RunWatcher {
         }
     }
 
-    /// A line was typed for the card that is open.
     fn typed(&mut self, line: &str) -> Result<(), SurfaceError> {
         let Person::Console(console) = &mut self.views.person else {
             return Ok(());

@@ -33,7 +33,6 @@ const NAME_LIMIT: usize = 200;
 /// Maximum bytes of an attribute with content.
 const CONTENT_LIMIT: usize = 16 << 10;
 
-/// Returns a text attribute; a long text is cut.
 pub(crate) fn text(key: &str, value: impl AsRef<str>) -> KeyValue {
     let value = value.as_ref().chars().take(NAME_LIMIT).collect();
     attribute(key, Value::StringValue(value))
@@ -49,17 +48,14 @@ pub(crate) fn number(key: &str, value: impl TryInto<i64>) -> KeyValue {
     attribute(key, Value::IntValue(value.try_into().unwrap_or(i64::MAX)))
 }
 
-/// Returns an attribute with a number that may have decimals.
 pub(crate) fn decimal(key: &str, value: f64) -> KeyValue {
     attribute(key, Value::DoubleValue(value))
 }
 
-/// Returns an attribute that is true or false.
 pub(crate) fn flag(key: &str, value: bool) -> KeyValue {
     attribute(key, Value::BoolValue(value))
 }
 
-/// Returns an attribute with a list of one text.
 pub(crate) fn one_of_list(key: &str, value: &str) -> KeyValue {
     let values = vec![any(Value::StringValue(value.to_owned()))];
     attribute(key, Value::ArrayValue(ArrayValue { values }))

@@ -37,7 +37,6 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// Maximum number of shown characters of a collector's answer.
 const MAX_SAID: usize = 200;
 
-/// The requests of a batch that are not delivered yet.
 pub(crate) struct BatchRequests(Vec<(Signal, Vec<u8>)>);
 
 impl BatchRequests {
@@ -46,7 +45,6 @@ impl BatchRequests {
     }
 }
 
-/// Outcome of sending requests once.
 #[derive(Debug, Default)]
 pub(crate) struct SendOutcome {
     /// Sentences for the person: data that was not taken, and why.
@@ -63,7 +61,6 @@ enum CollectorAnswer {
     Again(String, Option<Duration>),
 }
 
-/// A collector with its address for each signal.
 pub(crate) struct Collector {
     endpoints: Vec<(SignalEndpoint, Client)>,
     resource: Resource,

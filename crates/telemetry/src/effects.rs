@@ -19,7 +19,6 @@ use crate::{
 };
 
 impl TelemetryProjection {
-    /// Folds an entry about an effect.
     pub(crate) fn effect(&mut self, entry: Entry, seq: u64, now_ns: u64, reader: &LogReader) {
         match entry {
             Entry::ModelCall(call) => self.model_called(&call, seq, now_ns, reader),
@@ -74,7 +73,6 @@ impl TelemetryProjection {
         }
     }
 
-    /// Opens the span of an effect, and returns it.
     fn open(
         &mut self,
         effect: EffectId,
@@ -307,7 +305,6 @@ impl TelemetryProjection {
     }
 }
 
-/// Returns a text attribute of a span.
 fn string(span: &Span, key: &str) -> String {
     use opentelemetry_proto::tonic::common::v1::any_value::Value;
     let found = span

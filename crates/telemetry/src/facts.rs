@@ -35,7 +35,6 @@ pub(crate) fn words(kind: &str, fact: &Value) -> Vec<KeyValue> {
     attributes.take(MAX_ATTRIBUTES).collect()
 }
 
-/// Returns how severe an entry is.
 pub(crate) fn severity(entry: &Entry) -> SeverityNumber {
     match entry {
         Entry::RunEnded(ended) if matches!(ended.ending, Ending::Failed { .. }) => {

@@ -61,7 +61,6 @@ struct LiveInner {
     trace: RunId,
     finishing: watch::Receiver<bool>,
     tasks: Mutex<JoinSet<()>>,
-    /// Messages for the person, each once.
     told: Mutex<BTreeSet<String>>,
     /// Reason why the last request was not delivered, if it was not.
     failing: Mutex<Option<String>>,
@@ -309,7 +308,6 @@ impl RunExport {
     }
 }
 
-/// Waits until the export is to finish.
 async fn finished(finishing: &mut watch::Receiver<bool>) {
     // A sender that is gone finishes it too.
     let _ = finishing.wait_for(|finish| *finish).await;

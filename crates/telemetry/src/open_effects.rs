@@ -22,7 +22,6 @@ impl OpenEffects {
         self.0.is_empty()
     }
 
-    /// Returns the id of the innermost open span that an effect is in.
     pub(crate) fn span(&self, effect: &EffectId) -> Option<Vec<u8>> {
         let around = self.0.iter();
         let around = around.filter(|(open, _, _)| open == effect || effect.is_within(open));

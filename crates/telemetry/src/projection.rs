@@ -60,7 +60,6 @@ pub struct TelemetryProjection {
     agent: String,
     /// The span of the present process.
     stretch: Option<Span>,
-    /// The id of the previous process's span.
     previous: Option<SpanId>,
     cycle: Option<(u32, Span)>,
     phase: Option<(CyclePhase, Span)>,
@@ -187,7 +186,6 @@ impl TelemetryProjection {
         }
     }
 
-    /// Opens the spans that an entry needs to be in.
     fn begin(&mut self, entry: &Entry, seq: u64, now_ns: u64) {
         if self.stretch.is_none() {
             self.begin_stretch(entry, seq, now_ns);
@@ -236,7 +234,6 @@ impl TelemetryProjection {
         self.stretch = Some(span);
     }
 
-    /// Adds the attributes that are known at the start of the run.
     fn describe(&mut self, span: &mut Span, started: &RunStarted) {
         self.metrics.starting(span.start_time_unix_nano);
         self.agent.clone_from(&started.agent);
@@ -441,7 +438,6 @@ impl TelemetryProjection {
         &self.trace
     }
 
-    /// Returns the conventions' name of the provider of a model.
     pub(crate) fn provider_of(&self, model: &str) -> String {
         let provider = model.split(['/', ':']).next().unwrap_or(model);
         (self.options.provider)(provider).to_owned()

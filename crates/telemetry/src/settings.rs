@@ -33,7 +33,6 @@ impl Signal {
         }
     }
 
-    /// Returns the name of the signal in a sentence.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Signal::Traces => "spans",
@@ -43,7 +42,6 @@ impl Signal {
     }
 }
 
-/// An address that accepts one signal.
 #[derive(Debug, Clone)]
 pub(crate) struct SignalEndpoint {
     pub(crate) signal: Signal,
@@ -56,7 +54,6 @@ pub(crate) struct SignalEndpoint {
 #[derive(Debug, Clone)]
 pub struct TelemetrySettings {
     pub(crate) endpoints: Vec<SignalEndpoint>,
-    /// Time limit of one request.
     pub(crate) timeout: Duration,
     pub(crate) temporality: Temporality,
     pub(crate) service: String,

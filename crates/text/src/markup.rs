@@ -190,7 +190,6 @@ fn inline_tag(text: &str) -> Option<usize> {
     INLINE.contains(&&*name).then_some(end + 2)
 }
 
-/// Returns the end of a comment, if it is near.
 fn end_of_comment(text: &str) -> Option<usize> {
     let near = &text.as_bytes()[..text.len().min(MAX_COMMENT)];
     near.windows(3).position(|bytes| bytes == b"-->")

@@ -7,73 +7,11 @@
 use crate::{is_unseen, links::is_registered};
 
 /// Words in a sentence that never name anybody.
-const COMMON: &[&str] = &[
-    "a",
-    "about",
-    "all",
-    "an",
-    "and",
-    "any",
-    "anybody",
-    "anyone",
-    "as",
-    "at",
-    "be",
-    "but",
-    "by",
-    "do",
-    "each",
-    "everybody",
-    "everyone",
-    "for",
-    "from",
-    "get",
-    "have",
-    "he",
-    "here",
-    "him",
-    "i",
-    "if",
-    "in",
-    "is",
-    "it",
-    "its",
-    "me",
-    "my",
-    "no",
-    "not",
-    "of",
-    "on",
-    "one",
-    "or",
-    "our",
-    "out",
-    "public",
-    "she",
-    "so",
-    "some",
-    "somebody",
-    "someone",
-    "that",
-    "the",
-    "them",
-    "then",
-    "there",
-    "they",
-    "this",
-    "to",
-    "up",
-    "us",
-    "we",
-    "what",
-    "when",
-    "which",
-    "who",
-    "with",
-    "world",
-    "you",
-    "your",
-];
+const COMMON: &str = "\
+     a about all an and any anybody anyone as at be but by do each everybody everyone for from get \
+     have he here him i if in is it its me my no not of on one or our out public she so some \
+     somebody someone that the them then there they this to up us we what when which who with world \
+     you your";
 
 /// Characters that may directly precede a word.
 const OPENING: &str = "([{<\"'`«“„‘‹*_";
@@ -101,7 +39,8 @@ pub fn folded_name(value: &str) -> String {
 pub fn is_named(value: &str, texts: &[&str]) -> bool {
     let value = folded_name(value);
     let is_number = !value.chars().any(char::is_alphabetic);
-    if is_number || COMMON.contains(&&*value) || value.chars().any(is_unseen) {
+    if is_number || COMMON.split(' ').any(|common| common == value) || value.chars().any(is_unseen)
+    {
         return false;
     }
     let stands_in = |text: &str| {

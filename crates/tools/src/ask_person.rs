@@ -33,7 +33,6 @@ impl Arguments for AskPersonArguments {
         r#"{"question": "Which one?", "choices": ["staging", "production"]}"#;
 }
 
-/// The value of an answer.
 #[derive(Serialize)]
 struct PersonAnswer<'a> {
     /// The person's words, or the choice that they select.

@@ -44,7 +44,6 @@ const SET: &str = "exec 3<&0\n\
 /// Maximum bytes of a picture in Base64; providers take none that is larger.
 const MAX_PICTURE_BASE64: usize = 7 << 20;
 
-/// The programs for the clipboard of one kind of desktop.
 struct Helper {
     /// The environment variable that names a desktop of this kind.
     desktop: &'static str,
@@ -96,7 +95,6 @@ impl Arguments for ClipboardArguments {
     const EXAMPLE: &'static str = r#"{"text": "for the clipboard"}"#;
 }
 
-/// The value of a clipboard that was read.
 #[derive(Serialize)]
 struct ClipboardText {
     /// The text; empty if the clipboard holds none.
@@ -324,7 +322,6 @@ impl TypedTool for Clipboard {
 
 const EMPTY: &str = "(there is no text on the clipboard)";
 
-/// Whether a helper's output means that the clipboard holds no text.
 fn holds_no_text(printed: &str) -> bool {
     [
         "Nothing is copied",

@@ -33,15 +33,9 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// Opens the folder at this place.
     pub(crate) fn below(place: &AccessPlace<'_>) -> Result<Self, ToolFailure> {
-        let (opened, stat) = place.open()?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-            let words = format!("`{}` is a file; name the folder above", place.given());
-            return Err(ToolFailure::new(words));
-        }
-        let walk = FolderWalk::new(place, opened, WalkExtent::everywhere(false))
-            .map_err(|error| place.error(error))?;
+        let extent = WalkExtent::everywhere(false);
+        let walk = FolderWalk::below(place, extent, "; name the folder above")?;
         Ok(Self {
             walk,
             bytes: 0,
@@ -69,7 +63,6 @@ impl Documents {
         }
     }
 
-    /// Returns the number of documents found so far.
     pub(crate) fn found(&self) -> usize {
         self.found
     }
@@ -89,7 +82,6 @@ impl Documents {
     }
 }
 
-/// Returns the content of a file, if it is text.
 fn text(file: File) -> Option<String> {
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;

@@ -140,7 +140,6 @@ fn not_text(content: &[u8]) -> &'static str {
      convert it with `iconv` in the shell, or use `sed`"
 }
 
-/// Reads the whole file.
 fn content(place: &AccessPlace<'_>) -> Result<Vec<u8>, ToolFailure> {
     let (file, stat) = place.open()?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {

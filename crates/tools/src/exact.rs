@@ -19,7 +19,6 @@ const MAX_COUNTED: usize = 1_000;
 /// Maximum number of occurrences whose lines are listed.
 const MAX_NAMED: usize = 20;
 
-/// A text and its replacement.
 pub(crate) struct Replacement {
     pub(crate) old: String,
     pub(crate) new: String,
@@ -27,13 +26,10 @@ pub(crate) struct Replacement {
     pub(crate) all: bool,
 }
 
-/// The result of a replacement.
 pub(crate) struct AppliedReplacement {
-    /// The replacement, fitted to this file.
     pub(crate) replacement: Replacement,
     /// Offsets in the old content.
     pub(crate) places: Vec<usize>,
-    /// The new content of the file.
     pub(crate) content: Vec<u8>,
 }
 
@@ -60,7 +56,6 @@ pub(crate) enum ExactError {
 }
 
 impl Replacement {
-    /// Applies the replacement to the content of the file with this name.
     pub(crate) fn made_in(
         self,
         name: &str,

@@ -52,7 +52,6 @@ impl Arguments for FetchArguments {
     const EXAMPLE: &'static str = r#"{"url": "https://www.rust-lang.org/"}"#;
 }
 
-/// The value of a page.
 #[derive(Serialize)]
 struct FetchedPage {
     url: String,

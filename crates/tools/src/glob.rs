@@ -49,13 +49,8 @@ impl TypedTool for Glob {
         } = arguments;
         let matcher = compile(&pattern)?;
         let place = AccessPlace::of(call, site.workspace())?;
-        let (folder, stat) = place.open()?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-            let words = format!("`{}` is a file; name the folder above", place.given());
-            return Err(ToolFailure::new(words));
-        }
-        let walk = FolderWalk::new(&place, folder, WalkExtent::everywhere(hidden))
-            .map_err(|error| place.error(error))?;
+        let extent = WalkExtent::everywhere(hidden);
+        let walk = FolderWalk::below(&place, extent, "; name the folder above")?;
         let given = place.given().to_owned();
         let found = background::work(TIME_LIMIT, move |deadline| {
             find(walk, &matcher, &given, deadline)

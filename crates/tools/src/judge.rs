@@ -31,7 +31,6 @@ const MAX_IMAGES: usize = 4;
 /// Posts a submission to a judge.
 pub struct PostToJudge;
 
-/// A judge's answer; other fields of it are ignored.
 #[derive(Deserialize)]
 struct JudgeAnswer {
     accepted: bool,

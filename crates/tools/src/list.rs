@@ -81,13 +81,8 @@ impl TypedTool for List {
         let ListArguments { depth, hidden, .. } = arguments;
         let levels = depth.unwrap_or(DEFAULT_DEPTH).clamp(1, MAX_DEPTH);
         let place = AccessPlace::of(call, site.workspace())?;
-        let (folder, stat) = place.open()?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-            let words = format!("`{}` is a file, not a folder; use `read`", place.given());
-            return Err(ToolFailure::new(words));
-        }
-        let walk = FolderWalk::new(&place, folder, WalkExtent { hidden, levels })
-            .map_err(|error| place.error(error))?;
+        let extent = WalkExtent { hidden, levels };
+        let walk = FolderWalk::below(&place, extent, ", not a folder; use `read`")?;
         let given = place.given().to_owned();
         let (text, paths) =
             background::work(TIME_LIMIT, move |deadline| tree(walk, &given, deadline)).await;

@@ -73,7 +73,6 @@ fn slash(folder: &OwnedFd, name: &OsStr) -> &'static str {
     if stat.is_ok_and(is_folder) { "/" } else { "" }
 }
 
-/// Returns one line of a listing, without a line end.
 pub(crate) fn line(folder: &OwnedFd, name: &OsStr) -> String {
     let shown = printable(name);
     // Deleted since, or out of reach: the name alone is still true.

@@ -19,7 +19,6 @@ struct Cell {
     outputs: Vec<NotebookOutput>,
 }
 
-/// A text, whole or in lines.
 #[derive(Deserialize, Default)]
 #[serde(untagged)]
 enum NotebookText {
@@ -41,10 +40,8 @@ impl NotebookText {
 
 #[derive(Deserialize)]
 struct NotebookOutput {
-    /// The text of a stream.
     #[serde(default)]
     text: NotebookText,
-    /// The message of an error.
     evalue: Option<String>,
     #[serde(default)]
     data: Data,

@@ -49,7 +49,6 @@ impl ImageKind {
         }
     }
 
-    /// Returns the common name of the format.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Png => "PNG",

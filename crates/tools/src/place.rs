@@ -31,7 +31,6 @@ const MAX_DIFF_CHARS: usize = 16_000;
 const MAX_NAMED: usize = 12;
 const MAX_LOOKED_AT: usize = 1_000;
 
-/// The value of a call that changed a file.
 #[derive(Serialize)]
 pub(crate) struct ChangedFile {
     paths: Vec<String>,
@@ -85,7 +84,6 @@ fn hint(error: Errno) -> &'static str {
 }
 
 impl<'a> AccessPlace<'a> {
-    /// Returns the place to which the call's argument `path` was resolved.
     pub(crate) fn of(call: &'a ResolvedCall, workspace: &Path) -> Result<Self, PlaceError> {
         let path = call.paths.get("path").ok_or(PlaceError::Unresolved)?;
         let (root, below) = match &path.in_workspace {
@@ -200,7 +198,6 @@ impl<'a> AccessPlace<'a> {
         }
     }
 
-    /// Returns the error for a failed system call.
     pub(crate) fn error(&self, error: Errno) -> PlaceError {
         let path = self.given().to_owned();
         match error {

@@ -93,7 +93,6 @@ impl TypedTool for RankFiles {
     }
 }
 
-/// Documents of a folder, ranked for a goal.
 struct Candidates {
     ranking: Ranking,
     files: Vec<(PathBuf, u64)>,

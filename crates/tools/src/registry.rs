@@ -9,7 +9,6 @@ use crate::{
     ProposeChangeset, RankFiles, Read, RunAsUser, Search, SearchDocs, Shell, Write,
 };
 
-/// The table of the tools that every run has.
 fn built_in() -> Vec<Arc<dyn Tool>> {
     vec![
         tool(Read),

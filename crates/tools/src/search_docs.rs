@@ -50,7 +50,6 @@ pub struct SearchDocsArguments {
     max_passages: Option<usize>,
 }
 
-/// The value of a search: the passages, best first.
 #[derive(Serialize)]
 struct Passages {
     passages: Vec<Passage>,

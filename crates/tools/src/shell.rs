@@ -80,7 +80,6 @@ impl Shell {
         }
     }
 
-    /// Returns the command that runs this command line.
     pub(crate) fn line(
         &self,
         command: &str,
@@ -427,7 +426,6 @@ fn needed_rights(call: &ResolvedCall) -> bool {
         })
 }
 
-/// Returns a path in the line that the sandbox hides.
 fn hidden(call: &ResolvedCall) -> Option<&Path> {
     let command = call.command.as_ref()?;
     let hidden = &command.containment.as_ref()?.hidden;

@@ -24,7 +24,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{background::Deadline, listing::printable, place::AccessPlace};
+use crate::{background::Deadline, failure::ToolFailure, listing::printable, place::AccessPlace};
 
 /// Maximum number of names visited in one walk.
 const MAX_NAMES: usize = 200_000;
@@ -36,7 +36,6 @@ const MAX_DEPTH: usize = 64;
 const MAX_IGNORE_BYTES: u64 = 256 * 1024;
 const MAX_IGNORE_LINES: usize = 4_000;
 
-/// A file or folder that a walk found.
 pub(crate) struct WalkEntry {
     /// Path below the start.
     pub(crate) path: PathBuf,
@@ -63,7 +62,6 @@ pub(crate) struct WalkExtent {
 }
 
 impl WalkExtent {
-    /// Returns the extent with all levels.
     pub(crate) fn everywhere(hidden: bool) -> Self {
         let levels = usize::MAX;
         Self { hidden, levels }
@@ -102,7 +100,20 @@ struct LeftOutCounts {
 }
 
 impl FolderWalk {
-    /// Starts at the folder that was opened at the place.
+    /// Starts at a place, which must be a folder; `advice` is for a model that named a file.
+    pub(crate) fn below(
+        place: &AccessPlace<'_>,
+        reach: WalkExtent,
+        advice: &str,
+    ) -> Result<Self, ToolFailure> {
+        let (folder, stat) = place.open()?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            let words = format!("`{}` is a file{advice}", place.given());
+            return Err(ToolFailure::new(words));
+        }
+        Self::new(place, folder, reach).map_err(|error| place.error(error).into())
+    }
+
     pub(crate) fn new(
         place: &AccessPlace<'_>,
         folder: OwnedFd,
@@ -147,12 +158,10 @@ impl FolderWalk {
         }
     }
 
-    /// Returns the folder that contains the last entry.
     pub(crate) fn folder(&self) -> Option<&OwnedFd> {
         self.levels.last().map(|level| &level.folder)
     }
 
-    /// Opens the last entry, a file, for reading.
     pub(crate) fn open(&self, found: &WalkEntry) -> Result<File, Errno> {
         let folder = self.folder().ok_or(Errno::NOENT)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -70,7 +70,6 @@ pub(super) async fn answer(
     (shown, Box::new(decision))
 }
 
-/// The reason why an answer was not given.
 enum GivenInVain {
     /// The card needs no answer any more, for this reason.
     Void(String),
@@ -119,7 +118,6 @@ fn denial(card: &ApprovalCard, words: &str) -> Option<String> {
     (is_no && !card.question).then(|| reason.trim().to_owned())
 }
 
-/// Answers a question by a reply to its card.
 pub(super) async fn answer_in_words(
     shared: &Arc<AccountInner>,
     message: &IncomingMessage,

@@ -18,7 +18,6 @@ pub(super) fn nothing() -> JobDecision {
     Box::new(|_, _| Vec::new())
 }
 
-/// Sends a text as a reply to a message.
 pub(super) fn say(
     shared: &Arc<AccountInner>,
     message: &IncomingMessage,

@@ -135,7 +135,6 @@ async fn tell_agent(
     say(shared, message, text)
 }
 
-/// Returns the subject of the message to which a message is a reply.
 async fn replied(shared: &AccountInner, message: &IncomingMessage) -> Option<MessageSubject> {
     let message_id = message.reply_to.clone()?;
     let place = ChatPlace {

@@ -126,7 +126,6 @@ fn is_over(store: &Store, run: RunId) -> bool {
     matches!(RunState::of(store, run), Ok(RunState::Over(_)))
 }
 
-/// Whether the task of a run is finished.
 fn is_done(shared: &AccountInner, run: RunId) -> bool {
     shared.with(|record| record.tasks.get(&run).is_none_or(ChatTask::is_over))
 }
@@ -143,7 +142,6 @@ pub(super) fn new_task(
     })
 }
 
-/// The result of sending a message to a run.
 enum TellResult {
     Added,
     /// The run got the message, and may have to be resumed.
@@ -178,7 +176,6 @@ fn tell(
     Ok(told)
 }
 
-/// Whether a run has received a message.
 fn was_told(store: &Store, run: RunId, id: &str) -> Result<bool, gyrus_journal::Error> {
     for entry in store.reader(&log_name(run))?.entries_back()? {
         if let Ok(Entry::Steered(steered)) = gyrus_kernel::parse(&entry?)

@@ -31,7 +31,6 @@ pub(super) struct BotApi {
     files: String,
 }
 
-/// The form of every answer.
 #[derive(Deserialize)]
 struct BotApiAnswer<T> {
     ok: bool,
@@ -49,7 +48,6 @@ struct ErrorParameters {
 }
 
 impl BotApi {
-    /// Creates a client for the address of a server and the token of a bot.
     pub(super) fn new(server: &str, token: &str) -> Result<Self, String> {
         let url: Url = server
             .parse()
@@ -67,7 +65,6 @@ impl BotApi {
         })
     }
 
-    /// Calls a method with JSON.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -94,7 +91,6 @@ impl BotApi {
         answer(request.timeout(within), repeating).await
     }
 
-    /// Calls a method with a file.
     pub(super) async fn upload<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -108,7 +104,6 @@ impl BotApi {
         answer(request.timeout(FILE_WITHIN), RepeatRule::Visible).await
     }
 
-    /// Downloads a file by its path on the server.
     pub(super) async fn download(
         &self,
         path: &str,

@@ -44,7 +44,6 @@ const TOAST: usize = 200;
 /// The bot of a person.
 pub struct Telegram {
     api: BotApi,
-    /// The bot's own user, once known.
     own: OnceLock<BotUser>,
 }
 

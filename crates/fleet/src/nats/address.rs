@@ -216,7 +216,6 @@ fn fleet_name(value: &str) -> Result<String, String> {
     }
 }
 
-/// Returns an address without the part before the host.
 fn without_password(text: &str) -> String {
     let (address, options) = text.split_once('?').unwrap_or((text, ""));
     let (scheme, rest) = match address.split_once("://") {

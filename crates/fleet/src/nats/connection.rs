@@ -84,7 +84,6 @@ impl FleetConnection {
         self.request(subject, request).await
     }
 
-    /// Publishes a message and returns the server's answer.
     pub(super) async fn publish(
         &self,
         subject: String,
@@ -217,7 +216,6 @@ fn explain(address: &FleetAddress, error: &async_nats::ConnectError) -> FleetCon
     }
 }
 
-/// Returns the words of an error of TLS, if one caused this error.
 fn tls_error(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut causes = iter::successors(Some(error), |error| error.source());
     let found = causes.find_map(|cause| {

@@ -190,7 +190,6 @@ impl NatsLog {
     }
 }
 
-/// Returns the remaining time.
 fn within(until: MachineTime) -> Duration {
     until.since(OsMachine.now()).max(Duration::from_millis(1))
 }

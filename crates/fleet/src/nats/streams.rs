@@ -1,17 +1,12 @@
 //! The streams of a fleet: made if they are missing, and looked at before they are trusted.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::FleetConnection;
-use crate::LogUnreachable;
+use crate::{LogUnreachable, log::REQUEST};
 
 /// The kinds of streams: the first word of a subject names one.
 pub(super) const STREAMS: [&str; 4] = ["runs", "blobs", "queue", "inbox"];
-
-/// Time limit of one request.
-const REQUEST: Duration = Duration::from_secs(5);
 
 /// The error code of a stream that does not exist.
 const STREAM_NOT_FOUND: u64 = 10_059;
@@ -55,7 +50,6 @@ pub(super) fn stream_name(fleet: &str, kind: &str) -> String {
     format!("gyrus-{fleet}-{kind}")
 }
 
-/// Returns the servers' name for a subject of the fleet.
 pub(super) fn server_subject(fleet: &str, subject: &str) -> String {
     format!("gyrus.{fleet}.{subject}")
 }
@@ -100,7 +94,6 @@ pub(super) fn code(answer: &Value) -> Option<u64> {
     Some(error["err_code"].as_u64().unwrap_or(0))
 }
 
-/// Returns the words of an error.
 pub(super) fn description(answer: &Value) -> String {
     let words = answer["error"]["description"].as_str();
     words.unwrap_or("it does not say why").to_owned()

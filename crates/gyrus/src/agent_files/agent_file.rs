@@ -12,7 +12,6 @@ use gyrus_runtime::{
 /// Secrets of webhooks by their variables, or the reasons why they cannot be used.
 pub(crate) type HookSecrets = BTreeMap<String, Result<HookSecret, String>>;
 
-/// A trigger as its file describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FileTrigger {
     /// The trigger; a webhook's secret is still missing.
@@ -21,27 +20,22 @@ pub(crate) struct FileTrigger {
     pub(crate) secret: Option<String>,
 }
 
-/// An agent as its file describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AgentFile {
     /// The goal of each of the agent's runs.
     pub(crate) instructions: String,
-    /// The folder in which the agent works.
     pub(crate) workdir: PathBuf,
     /// Options of `gyrus run`.
     pub(crate) options: RunOptions,
     /// Labels that a machine of the fleet must have to carry out the agent's runs.
     pub(crate) needs: Vec<String>,
-    /// Limits of a day.
     pub(crate) budget: DayBudget,
-    /// Triggers, which wake the agent beside events.
     pub(crate) triggers: Vec<FileTrigger>,
     /// Name, subscriptions and mailbox.
     pub(crate) config: AgentConfig,
 }
 
 impl AgentFile {
-    /// Returns the request for a run of this agent.
     pub(crate) fn request(&self, goal: Text) -> RunRequest {
         RunRequest {
             options: self.options.clone(),
@@ -50,7 +44,6 @@ impl AgentFile {
         }
     }
 
-    /// Returns the triggers, with the secrets of webhooks.
     pub(crate) fn triggers(&self, secrets: &HookSecrets) -> Vec<TriggerConfig> {
         let with_secret = |trigger: &FileTrigger| {
             let mut config = trigger.config.clone();

@@ -22,7 +22,6 @@ use super::{agent_file::AgentFile, mistake::Mistake};
 /// Maximum number of events that wait for an agent.
 const MAX_MAILBOX: usize = 65_536;
 
-/// The keys of a file.
 const KEYS: [&str; 10] = [
     "name",
     "goal",
@@ -38,10 +37,8 @@ const KEYS: [&str; 10] = [
 
 const BUDGET_KEYS: [&str; 3] = ["runs", "tokens", "cost"];
 
-/// The lines of fields that are checked together with other fields.
 pub(super) struct FieldLines {
     pub(super) workdir: usize,
-    /// The line of the first option.
     pub(super) options: Option<usize>,
 }
 
@@ -182,7 +179,7 @@ impl Fields {
     }
 
     /// Returns the texts of a list with their lines. One text alone is a list of one.
-    fn texts(&mut self, root: &FieldMap, key: &str, of: &str) -> Vec<(usize, String)> {
+    pub(super) fn texts(&mut self, root: &FieldMap, key: &str, of: &str) -> Vec<(usize, String)> {
         let Some((_, node)) = root.get(key) else {
             return Vec::new();
         };
@@ -233,7 +230,6 @@ impl Fields {
         budget
     }
 
-    /// Reads the options, and returns the line of the first with them.
     fn options(&mut self, root: &FieldMap) -> (RunOptions, Option<usize>) {
         let mut given = Map::new();
         let Some((_, node)) = root.get("options") else {
@@ -263,7 +259,6 @@ impl Fields {
         (options::read(given).unwrap_or_default(), first)
     }
 
-    /// Returns a text with its line.
     pub(super) fn text(&mut self, of: &FieldMap, key: &str) -> Option<(usize, String)> {
         let (line, node) = of.get(key)?;
         match node.value {

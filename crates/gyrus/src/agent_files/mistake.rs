@@ -11,7 +11,6 @@ pub(crate) struct Mistake {
     /// The line, counted from 1.
     pub(crate) line: usize,
     pub(crate) message: String,
-    /// Advice on how to correct the mistake.
     pub(crate) hint: Option<String>,
 }
 

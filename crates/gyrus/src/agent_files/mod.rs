@@ -37,7 +37,6 @@ use self::{
 };
 use crate::{Gyrus, commands::run::Run, keys::KeyLookup};
 
-/// The result of reading one file.
 #[derive(Debug)]
 pub(crate) struct AgentFileResult {
     pub(crate) path: PathBuf,
@@ -107,7 +106,6 @@ pub(crate) fn read(gyrus: &Gyrus, home: &Home, path: &Path) -> Result<AgentFile,
     }
 }
 
-/// Looks up the secrets of all webhooks.
 pub(crate) fn secrets(gyrus: &Gyrus, readings: &[AgentFileResult]) -> HookSecrets {
     let files = readings
         .iter()

@@ -12,7 +12,6 @@ pub(super) const MAX_FILE: u64 = 256 << 10;
 
 const MAX_FILES: usize = 2_000;
 
-/// Returns the folder of the files.
 pub(crate) fn folder(home: &Home) -> PathBuf {
     home.config.with_file_name("agents")
 }

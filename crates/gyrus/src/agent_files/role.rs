@@ -37,7 +37,6 @@ fn is_role_with(fields: &BTreeMap<String, YamlNode>) -> bool {
 /// The roles of a folder, and of each file that cannot be one the reason.
 pub(crate) type ReadRoles = (BTreeMap<String, SubRunRole>, Vec<String>);
 
-/// Reads the roles of a person.
 pub(crate) fn roles(home: &Home) -> ReadRoles {
     roles_in(&folder(home))
 }

@@ -185,37 +185,18 @@ impl Fields {
     }
 
     fn globs(&mut self, settings: &FieldMap) -> FileGlobs {
-        let Some((line, node)) = settings.get("match") else {
-            return FileGlobs::default();
-        };
-        let items = match node.value {
-            Yaml::List(items) => items,
-            Yaml::Text(..) | Yaml::Map(_) => vec![node],
-        };
-        if items.len() > MAX_GLOBS {
-            self.mistake(line, format!("there are more than {MAX_GLOBS} patterns"));
+        let patterns = self.texts(settings, "match", "patterns of files");
+        if patterns.len() > MAX_GLOBS {
+            let message = format!("there are more than {MAX_GLOBS} patterns");
+            self.mistake(patterns[0].0, message);
             return FileGlobs::default();
         }
-        let (mut patterns, mut lines) = (Vec::new(), Vec::new());
-        for item in items {
-            match item.value {
-                Yaml::Text(text, _) => {
-                    patterns.push(text);
-                    lines.push(item.line);
-                }
-                Yaml::List(_) | Yaml::Map(_) => {
-                    self.mistake(item.line, "a pattern of files is a text");
-                }
-            }
-        }
-        match FileGlobs::new(patterns) {
-            Ok(globs) => globs,
-            Err((number, error)) => {
-                let line = lines.get(number).copied().unwrap_or(line);
-                self.mistake(line, format!("invalid `match`: {error}"));
-                FileGlobs::default()
-            }
-        }
+        let (lines, patterns): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
+        FileGlobs::new(patterns).unwrap_or_else(|(number, error)| {
+            let line = lines.get(number).copied().unwrap_or(settings.line);
+            self.mistake(line, format!("invalid `match`: {error}"));
+            FileGlobs::default()
+        })
     }
 
     /// Returns the name of the variable with the secret of a webhook.
@@ -313,7 +294,6 @@ impl Fields {
     }
 }
 
-/// Whether `name` is the name of a variable with a secret.
 pub(crate) fn is_variable(name: &str) -> bool {
     let is_known = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     (1..=100).contains(&name.len())

@@ -38,8 +38,7 @@ impl Acp {
         let ends = output::take_both().map_err(|error| {
             Failure::failed("standard input and output cannot be used").because(&error)
         })?;
-        let runtime = drive::runtime()?;
-        let served = runtime.block_on(async {
+        let served = drive::wait_for(async {
             let (mut interrupt, mut terminate) = (
                 signal(SignalKind::interrupt())?,
                 signal(SignalKind::terminate())?,
@@ -51,8 +50,7 @@ impl Acp {
                 }
             };
             gyrus_acp::serve(editor, ends, stop).await
-        });
-        runtime.shutdown_background();
+        })?;
         served.map_err(|error| Failure::failed("the editor cannot be served").because(&error))?;
         Ok(Code::Reached)
     }

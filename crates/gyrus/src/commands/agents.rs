@@ -177,7 +177,6 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     Ok(Code::Reached)
 }
 
-/// Returns the state of a trigger, in one line.
 fn trigger_line(trigger: &Value) -> String {
     let text = |key: &str| {
         trigger[key]

@@ -82,11 +82,7 @@ impl Apply {
         {
             put(&line_of(refused))?;
         }
-        Ok(if later == 0 {
-            Code::Reached
-        } else {
-            Code::Failed
-        })
+        Ok(Code::reached_if(later == 0))
     }
 }
 

@@ -65,7 +65,6 @@ impl ApproveCommand {
     }
 }
 
-/// Answers a question of a run or of one of its children with the result of `say` for the card.
 pub(super) fn answer(
     gyrus: &Gyrus,
     run: &RunArgument,
@@ -182,7 +181,6 @@ fn refused(wrong: &[String]) -> Failure {
     Failure::usage(what).hint("nothing was sent; correct it and approve again")
 }
 
-/// Returns the open question that the person means.
 fn the_question(
     store: &Store,
     run: RunId,

@@ -72,7 +72,6 @@ impl ChatName {
         }
     }
 
-    /// Returns the section of the messenger.
     fn section(self, config: &Config) -> Option<&ChatSection> {
         match self {
             ChatName::Telegram => config.chat.telegram.as_ref(),
@@ -86,7 +85,6 @@ impl ChatName {
         }
     }
 
-    /// Whether a text may be the id of a person.
     fn is_person(self, person: &str) -> bool {
         match self {
             ChatName::Telegram => person.bytes().all(|byte| byte.is_ascii_digit()),
@@ -104,7 +102,6 @@ impl ChatName {
         }
     }
 
-    /// Returns the question for the token, at a terminal.
     fn token_question(self) -> &'static str {
         match self {
             ChatName::Telegram => "The token that @BotFather gave you (it is not shown): ",

@@ -43,7 +43,6 @@ impl ContextCommand {
     }
 }
 
-/// The last request that a run sent to its model.
 #[derive(Debug, Serialize)]
 pub(crate) struct LastRequest {
     model: String,
@@ -145,7 +144,6 @@ impl LastRequest {
         })
     }
 
-    /// Returns the request as a table for a person.
     pub(crate) fn table(&self) -> String {
         let about = if self.counted { "" } else { "about " };
         let of = self.window.map_or(String::new(), |window| {

@@ -26,7 +26,6 @@ pub(crate) struct Doctor {
     upgrade: bool,
 }
 
-/// Result of one check.
 pub(crate) enum DoctorFinding {
     Good(String),
     /// The part works, with a gap that one should know of.

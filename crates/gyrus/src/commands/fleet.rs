@@ -118,10 +118,7 @@ struct FleetStatus {
 
 impl FleetStatus {
     fn execute(&self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let runtime = drive::runtime()?;
-        let done = runtime.block_on(fleet::status(gyrus, &self.fleet, self.json));
-        runtime.shutdown_background();
-        done
+        drive::wait_for(fleet::status(gyrus, &self.fleet, self.json))?
     }
 }
 
@@ -136,9 +133,7 @@ struct FleetDoctor {
 impl FleetDoctor {
     fn execute(&self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let address = fleet::address(gyrus, &self.fleet)?;
-        let runtime = drive::runtime()?;
-        let findings = runtime.block_on(fleet::diagnose(&address));
-        runtime.shutdown_background();
+        let findings = drive::wait_for(fleet::diagnose(&address))?;
         show(gyrus, findings)
     }
 }
@@ -220,9 +215,6 @@ impl WorkerCommand {
             lease: self.lease,
             labels: self.label.into_iter().collect(),
         };
-        let runtime = drive::runtime()?;
-        let done = runtime.block_on(fleet::work(gyrus, settings));
-        runtime.shutdown_background();
-        done
+        drive::wait_for(fleet::work(gyrus, settings))?
     }
 }

@@ -46,8 +46,7 @@ pub(crate) fn follow(
     run: RunId,
     json: bool,
 ) -> Result<Code, Failure> {
-    let runtime = drive::runtime()?;
-    let done = runtime.block_on(async {
+    drive::wait_for(async {
         // The models are in another process.
         let (_live, replies) = live_replies();
         let painter = Painter::new(&std::io::stderr(), gyrus.environment.plain);
@@ -91,9 +90,7 @@ pub(crate) fn follow(
                 Ok(Code::Interrupted)
             }
         }
-    });
-    runtime.shutdown_background();
-    done
+    })?
 }
 
 /// Waits until the run ends or parks, or no process drives it any more. Returns its last entry, and

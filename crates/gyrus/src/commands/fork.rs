@@ -80,8 +80,7 @@ impl ForkCommand {
         let trace = drive::open_trace(&self.output, TracePurpose::NewRun)?;
         let options = ScreenOptions::of(started.screen.as_ref());
         options.as_ref().map_or(Ok(()), ScreenOptions::warn)?;
-        let runtime = drive::runtime()?;
-        let code = runtime.block_on(async {
+        drive::wait_for(async {
             let into = match &self.workdir {
                 Some(folder) => ForkInto::Folder(new_folder(&home, folder)?),
                 None => ForkInto::InPlace,
@@ -127,9 +126,7 @@ impl ForkCommand {
             let code = drive.drive_and_leave(forked.ready).await;
             connected.leave().await;
             code
-        });
-        runtime.shutdown_background();
-        code
+        })?
     }
 
     /// Sends the words that amend the goal. Before the run is driven: a fast one would be over before it

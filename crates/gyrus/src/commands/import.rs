@@ -49,7 +49,6 @@ pub(crate) struct ImportCommand {
     yes: bool,
 }
 
-/// The parts to write.
 #[derive(Default)]
 struct ImportPlan {
     servers: Vec<FoundServer>,
@@ -133,7 +132,6 @@ impl ImportPlan {
         self.said.push_str(&format!("  {}\n", one_line(line)));
     }
 
-    /// Adds the skills, servers and rules of one agent to the plan.
     fn add(&mut self, here: &SkillPlaces, config: &Config, found: ImportFound) {
         self.said.push_str(&format!("{}:\n", found.source.title));
         for server in found.servers {
@@ -210,7 +208,6 @@ impl ImportPlan {
         self.skills.push(one);
     }
 
-    /// Creates a plugin from agents.
     fn agents(
         &mut self,
         here: &SkillPlaces,

@@ -18,7 +18,6 @@ pub(super) struct ListFlags {
 }
 
 impl ListFlags {
-    /// Whether a program reads the list.
     pub(super) fn is_json(&self) -> bool {
         self.json
     }

@@ -285,7 +285,6 @@ fn test(gyrus: &Gyrus, here: &ServerPlaces, name: &str) -> Result<Code, Failure>
     })
 }
 
-/// Prints all details of one server.
 fn tell(out: &mut StandardOutput, painter: &Painter, state: &ServerState) -> Result<Code, Failure> {
     let ServerState::Ready {
         about,

@@ -45,7 +45,6 @@ pub(super) fn login(around: &StartSurroundings<'_>, name: &str) -> Result<Code, 
     })
 }
 
-/// Forgets the tokens of a server.
 pub(super) fn logout(around: &StartSurroundings<'_>, name: &str) -> Result<Code, Failure> {
     let (_, login, _) = server(around, name)?;
     let was_there = login.forget().map_err(|error| {

@@ -230,11 +230,7 @@ fn search(vault: &Vault, words: &str, most: usize, json: bool) -> Result<Code, F
     if found.is_empty() && !json {
         put("no note has these words\n")?;
     }
-    Ok(if found.is_empty() {
-        Code::Failed
-    } else {
-        Code::Reached
-    })
+    Ok(Code::reached_if(!found.is_empty()))
 }
 
 fn log(vault: &Vault, note: Option<&str>, json: bool) -> Result<Code, Failure> {

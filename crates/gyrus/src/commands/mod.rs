@@ -114,7 +114,6 @@ With any command: --connect SERVER has a server carry it out; before one:
 --fleet ADDRESS means the runs of a fleet.
 ";
 
-/// Returns the names of the commands, each with its purpose.
 pub(crate) fn names() -> Vec<(String, String)> {
     let groups = OVERVIEW.lines().filter_map(|line| line.strip_prefix("  "));
     let groups = groups.filter_map(|line| line.split_once("  "));

@@ -211,7 +211,6 @@ fn version_of<'a>(
     })
 }
 
-/// Prints the steps of a version.
 fn print(version: &ProcedureVersion, kept: &KeptProcedure) -> Result<(), Failure> {
     let mut out = output::standard();
     let source = match &version.source {
@@ -285,7 +284,6 @@ impl RunProcedure {
     }
 }
 
-/// Returns the command of a procedure with these values.
 fn command_with(procedure: &Procedure, values: &[String]) -> Result<Text, Failure> {
     let slots = procedure.slots.len();
     let usage = || format!("its command is: {}", procedures::command(procedure));

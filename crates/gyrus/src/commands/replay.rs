@@ -52,10 +52,6 @@ impl ReplayCommand {
         for difference in &replayed.differences {
             writeln!(out, "  {difference}")?;
         }
-        Ok(if replayed.differences.is_empty() {
-            Code::Reached
-        } else {
-            Code::Failed
-        })
+        Ok(Code::reached_if(replayed.differences.is_empty()))
     }
 }

@@ -59,7 +59,6 @@ pub(crate) struct Resume {
 }
 
 impl Resume {
-    /// Returns the command that resumes a run for the queue.
     pub(crate) fn of_queue(run: RunId, on_ask: OnAsk, correlation: Option<String>) -> Self {
         let mut changes = ChangeFlags::default();
         changes.approvals.on_ask = Some(on_ask);

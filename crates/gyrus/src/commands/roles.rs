@@ -18,7 +18,6 @@ const NAMED_BY: usize = 8;
 
 /// A tool or a form, with the meaning that is to be confirmed.
 pub(super) struct RoleRow {
-    /// The name of the row in the list.
     pub(super) name: String,
     pub(super) parameters: serde_json::Value,
     pub(super) meaning: ToolMeaning,
@@ -35,9 +34,7 @@ pub(super) enum MeaningOrigin {
     Changed,
 }
 
-/// A list for a person to confirm.
 pub(super) struct RoleList<'a> {
-    /// The line above the list.
     pub(super) heading: String,
     pub(super) rows: &'a [RoleRow],
     /// The word for one row, such as `tool`.
@@ -47,16 +44,13 @@ pub(super) struct RoleList<'a> {
     pub(super) file: &'a Path,
     /// Whether the person confirmed exactly this list before.
     pub(super) is_confirmed: bool,
-    /// The command that shows the list.
     pub(super) command: String,
-    /// The corrections that the person made to the list.
     pub(super) corrections: &'a [String],
     /// The digest of a list that the person confirmed beforehand.
     pub(super) given: Option<&'a str>,
 }
 
 impl RoleList<'_> {
-    /// Returns the digest by which a yes names the list.
     pub(super) fn content(&self) -> String {
         Digest::of(self.text.as_bytes()).to_string()
     }

@@ -97,7 +97,6 @@ pub(crate) enum FolderSource {
     Clone,
 }
 
-/// Parts from which a run is created.
 struct Parts<'a> {
     gyrus: &'a Gyrus,
     home: &'a Home,
@@ -139,7 +138,6 @@ impl Run {
         }
     }
 
-    /// Returns the run that a command of the queue orders.
     pub(crate) fn of_queue(
         run: RunId,
         mut request: RunRequest,
@@ -270,7 +268,6 @@ impl Run {
         self.fleet.as_deref()
     }
 
-    /// Returns where the folder of the run comes from.
     #[cfg(feature = "fleet")]
     pub(crate) fn folder_source(&self) -> FolderSource {
         match (self.upload, self.clone) {
@@ -326,7 +323,6 @@ impl Run {
             .map(drop)
     }
 
-    /// Creates the run and drives it.
     async fn drive(
         &self,
         parts: Parts<'_>,
@@ -382,7 +378,6 @@ impl Run {
         code
     }
 
-    /// Returns the attachments of the goal.
     fn context(&self) -> Result<Vec<Attachment>, Failure> {
         let options = &self.request.options;
         prompt_of(&options.context)?;
@@ -428,7 +423,6 @@ impl Run {
     }
 }
 
-/// Returns the prompt of a server that comes with the goal, and its arguments.
 fn prompt_of(flags: &ContextFlags) -> Result<Option<PromptWithArguments>, Failure> {
     let wrong = |flag, error| Failure::usage(format!("invalid value for `{flag}`: {error}"));
     let Some(prompt) = &flags.mcp_prompt else {

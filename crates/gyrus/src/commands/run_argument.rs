@@ -19,7 +19,6 @@ pub(crate) struct RunArgument {
 }
 
 impl RunArgument {
-    /// Returns the argument that names this run.
     pub(crate) fn of(run: RunId) -> Self {
         Self {
             given: Some(run.to_string()),
@@ -27,7 +26,6 @@ impl RunArgument {
         }
     }
 
-    /// Whether the argument names a run.
     pub(crate) fn is_given(&self) -> bool {
         self.given.is_some() || self.anywhere
     }
@@ -38,7 +36,6 @@ impl RunArgument {
         given.and_then(|given| given.parse().ok())
     }
 
-    /// Returns the words that name the run.
     pub(crate) fn words(&self) -> &str {
         self.given.as_deref().unwrap_or("last")
     }

@@ -42,13 +42,11 @@ pub(crate) struct StopCommand {
 }
 
 impl StopCommand {
-    /// Whether one run is to be stopped, and not all.
     #[cfg(feature = "fleet")]
     pub(crate) fn is_for_one(&self) -> bool {
         !self.all
     }
 
-    /// Returns the run to stop, as typed.
     #[cfg(feature = "fleet")]
     pub(crate) fn run(&self) -> &str {
         self.run.words()
@@ -176,14 +174,12 @@ pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Resu
             }
         }
     };
-    let runtime = drive::runtime()?;
     let within = if may_finish {
         PARKS_WITHIN
     } else {
         OBEY_WITHIN
     };
-    let waited = runtime.block_on(async { tokio::time::timeout(within, stopped).await });
-    runtime.shutdown_background();
+    let waited = drive::wait_for(async { tokio::time::timeout(within, stopped).await })?;
     match waited {
         Ok(stopped) => stopped?,
         Err(_) if may_finish => {

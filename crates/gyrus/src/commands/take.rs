@@ -72,9 +72,7 @@ impl TakeCommand {
                 opens: has_display(),
             },
         };
-        let runtime = drive::runtime()?;
-        let taken = runtime.block_on(take(&home, run, taking));
-        runtime.shutdown_background();
+        let taken = drive::wait_for(take(&home, run, taking))?;
         taken?;
         put(&format!("run {name} has its screen again\n"))?;
         Ok(Code::Reached)
@@ -160,7 +158,6 @@ impl Drop for OpenerPage {
 }
 
 impl OpenerPage {
-    /// Prints the address of the page, and opens it if wanted.
     pub(super) fn open(home: &Home, address: &str, opens: bool) -> Result<Self, Failure> {
         writeln!(output::standard(), "{address}")?;
         put("open this page; the screen is yours until you give it back there, or end this\n")?;

@@ -91,7 +91,6 @@ impl Teach {
         Ok(Code::Reached)
     }
 
-    /// Records the person's work in a browser.
     async fn watch_page(&self, home: &Home, start: &str) -> Result<RecordedResult, Failure> {
         let Some(origin) = procedures::origin(start) else {
             return Err(Failure::usage(format!("`{start}` is of no site")));
@@ -157,7 +156,6 @@ fn teaching(
     Ok(Arc::new(TeachingSession::new(parts, place)))
 }
 
-/// Prints the procedure that was learned.
 fn tell(home: &Home, added: &ProcedureUpdate) -> Result<(), Failure> {
     let name = &added.name;
     let kept = procedures::kept(&home.store()?)?;
@@ -198,7 +196,6 @@ mod desktop {
         screen::{DesktopKind, DesktopOptions},
     };
 
-    /// Records the person's work with a program of a desktop.
     pub(super) async fn watch(teach: &Teach, home: &Home) -> Result<RecordedResult, Failure> {
         let (program, file) = match &teach.program[..] {
             [program] => (program, None),
@@ -236,7 +233,6 @@ mod desktop {
         given.map(|()| teach.recorded(&teaching))
     }
 
-    /// Returns the path of a file of the folder.
     fn file_of(workspace: &Path, file: &str) -> Result<PathBuf, Failure> {
         let path = workspace.join(file).canonicalize().map_err(|error| {
             Failure::usage(format!("there is no file `{file}`")).because(&error)

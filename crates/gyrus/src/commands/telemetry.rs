@@ -48,10 +48,6 @@ impl Telemetry {
             counted(exported.entries, "entry"),
             counted(exported.spans, "span")
         ))?;
-        Ok(if exported.refused.is_empty() {
-            Code::Reached
-        } else {
-            Code::Failed
-        })
+        Ok(Code::reached_if(exported.refused.is_empty()))
     }
 }

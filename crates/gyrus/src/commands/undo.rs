@@ -71,11 +71,7 @@ impl UndoCommand {
             } else {
                 put("there is nothing to take back\n")?;
             }
-            return Ok(if found.plan.refused.is_empty() {
-                Code::Reached
-            } else {
-                Code::Failed
-            });
+            return Ok(Code::reached_if(found.plan.refused.is_empty()));
         }
         if !self.yes && !self.may()? {
             if self.json {
@@ -129,11 +125,7 @@ impl UndoCommand {
         } else {
             put(&said(found, &done, &trash))?;
         }
-        Ok(if done.refused.is_empty() {
-            Code::Reached
-        } else {
-            Code::Failed
-        })
+        Ok(Code::reached_if(done.refused.is_empty()))
     }
 }
 

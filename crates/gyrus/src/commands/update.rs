@@ -39,10 +39,7 @@ impl UpdateCommand {
             return Ok(Code::Reached);
         }
         let address = Address::of(&gyrus.config()?.update)?;
-        let runtime = drive::runtime()?;
-        let ended = runtime.block_on(self.update(&address));
-        runtime.shutdown_background();
-        ended
+        drive::wait_for(self.update(&address))?
     }
 
     async fn update(&self, address: &Address) -> Result<Code, Failure> {

@@ -75,7 +75,6 @@ fn whole(store: &Store, name: &LogName) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the kinds of logs that have a folder in the store.
 fn kinds(root: &Path) -> BTreeSet<String> {
     let folders = fs::read_dir(root).into_iter().flatten().flatten();
     let names = folders.filter_map(|entry| entry.file_name().into_string().ok());

@@ -107,10 +107,6 @@ impl ShowWithheld {
             ));
         }
         put(&text)?;
-        Ok(if refused.is_empty() {
-            Code::Reached
-        } else {
-            Code::Failed
-        })
+        Ok(Code::reached_if(refused.is_empty()))
     }
 }

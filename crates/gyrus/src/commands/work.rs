@@ -35,16 +35,13 @@ impl WorkCommand {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WorkOrder {
     pub(crate) command: queue::QueueCommand,
-    /// The fleet that ordered the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetOrder>,
 }
 
-/// The fleet for which a command is carried out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FleetOrder {
     pub(crate) address: String,
-    /// The worker's name.
     pub(crate) worker: String,
     /// Length of the lease in milliseconds.
     pub(crate) lease_ms: u64,

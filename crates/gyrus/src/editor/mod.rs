@@ -26,12 +26,10 @@ use crate::{
 /// Names of the sizes of a provider's models.
 const TIERS: [&str; 3] = ["small", "medium", "large"];
 
-/// The runs that an editor starts.
 pub(crate) struct Editor {
     gyrus: Gyrus,
     home: Home,
     store: Store,
-    /// The settings that sessions begin with.
     flags: RunFlags,
     processes: serve::Processes,
 }
@@ -117,7 +115,6 @@ fn choice(value: &str, name: &str, about: &str) -> SettingChoice {
     }
 }
 
-/// Returns the description of a mode, in one sentence.
 fn about(mode: Mode) -> &'static str {
     match mode {
         Mode::ReadOnly => "Only what changes nothing",

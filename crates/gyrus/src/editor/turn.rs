@@ -35,7 +35,6 @@ use crate::{
 /// Longest name of a server.
 const MAX_NAME: usize = 24;
 
-/// A turn before its run has begun.
 struct TurnBeginning {
     gyrus: Gyrus,
     home: Home,
@@ -48,7 +47,6 @@ struct TurnBeginning {
     asks_words: bool,
 }
 
-/// Begins to drive the run of a turn.
 pub(super) fn begin(
     gyrus: &Gyrus,
     flags: Result<RunFlags, Failure>,
@@ -122,7 +120,6 @@ fn drive(
 }
 
 impl TurnBeginning {
-    /// Drives a new run.
     fn start(
         &self,
         runtime: &Runtime,
@@ -169,7 +166,6 @@ impl TurnBeginning {
         })
     }
 
-    /// Resumes a run.
     fn resume(
         &self,
         runtime: &Runtime,

@@ -25,10 +25,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Maximum number of bytes of git's messages.
 const SAID: usize = 600;
 
-/// Transports of the addresses.
 const TRANSPORTS: [&str; 2] = ["https", "ssh"];
 
-/// Settings of every command.
 const SETTINGS: [&str; 6] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -201,7 +199,6 @@ fn is_branch(name: &str) -> bool {
         && name != "HEAD"
 }
 
-/// Returns a command of git in a folder.
 fn git(folder: &Path) -> Result<Command, Failure> {
     let found = Programs::of_this_process().find("git");
     let found = found.map_err(|error| Failure::failed("git is not here").because(&error))?;
@@ -240,7 +237,6 @@ fn without_settings(command: &mut Command) -> &mut Command {
         .env("GIT_ATTR_NOSYSTEM", "1")
 }
 
-/// Runs a command to its end and returns its output.
 fn run(command: &mut Command) -> Result<String, Failure> {
     let failed = |error: &std::io::Error| Failure::failed("git cannot be run").because(error);
     let (out, err) = (tempfile::tempfile(), tempfile::tempfile());

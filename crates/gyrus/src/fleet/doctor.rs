@@ -45,7 +45,6 @@ pub(crate) async fn diagnose(address: &FleetAddress) -> Vec<(&'static str, Docto
     findings
 }
 
-/// Checks each server by its monitoring page.
 async fn servers(address: &FleetAddress) -> Vec<(&'static str, DoctorFinding)> {
     let seen = match monitor::servers(address).await {
         Ok(seen) => seen,
@@ -82,7 +81,6 @@ async fn servers(address: &FleetAddress) -> Vec<(&'static str, DoctorFinding)> {
     findings
 }
 
-/// Returns the room that a server has for messages.
 fn room_of(varz: &Value) -> Option<DoctorFinding> {
     let stream = &varz["jetstream"];
     let room = stream["config"]["max_storage"].as_u64()?;
@@ -97,7 +95,6 @@ fn room_of(varz: &Value) -> Option<DoctorFinding> {
     })
 }
 
-/// Checks each kind of log.
 async fn try_logs(connection: &FleetConnection) -> Result<String, Failure> {
     let mut fastest = Duration::MAX;
     for kind in ["runs", "blobs", "queue", "inbox"] {

@@ -35,7 +35,6 @@ pub(crate) struct FleetDoor {
 }
 
 impl FleetDoor {
-    /// Connects to the fleet.
     pub(crate) async fn open(gyrus: &Gyrus, fleet: &str) -> Result<Self, Failure> {
         let (folder, store) = copies(gyrus)?;
         let joined = Arc::new(FleetMembership::open(gyrus, fleet, None).await?);
@@ -52,7 +51,6 @@ impl FleetDoor {
         })
     }
 
-    /// Returns the program with the copies as its journals.
     pub(crate) fn gyrus(&self, gyrus: &Gyrus) -> Gyrus {
         Gyrus {
             journal: Some(self.folder.clone()),
@@ -60,7 +58,6 @@ impl FleetDoor {
         }
     }
 
-    /// Returns the fleet's queue.
     pub(crate) fn gateway(&self) -> Gateway {
         self.joined.client(&self.store)
     }
@@ -75,7 +72,6 @@ impl FleetDoor {
         vec![format!("--fleet={}", self.given)]
     }
 
-    /// Returns the fleet as last seen.
     pub(crate) fn seen(&self) -> Arc<Mutex<FleetView>> {
         Arc::clone(&self.seen)
     }

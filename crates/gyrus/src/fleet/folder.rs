@@ -44,7 +44,6 @@ const STANDS: Duration = Duration::from_secs(5 * 24 * 60 * 60);
 /// Maximum number of paths that a message names.
 const NAMED: usize = 20;
 
-/// Returns the folder of a run.
 pub(super) fn place(run: RunId) -> Result<PathBuf, Failure> {
     let place = fs::canonicalize(PLACE)
         .map_err(|error| Failure::failed(format!("{PLACE} cannot be used")).because(&error))?;
@@ -71,13 +70,11 @@ pub(super) fn was_copied(home: &Home, run: RunId) -> Result<(), Failure> {
     noted().map_err(|error| unusable(&copied, &error))
 }
 
-/// The source from which a folder is created.
 enum FolderOrigin {
     Base(FolderBase),
     Journal(RecordedFolder),
 }
 
-/// The folder of a run, ready to be worked in.
 pub(super) struct ReadyFolder {
     pub(super) travels: FolderTravels,
     /// Held while the run is driven: systems that clean [`PLACE`] leave a locked folder alone.

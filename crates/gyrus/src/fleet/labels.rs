@@ -17,7 +17,6 @@ pub(crate) fn machine() -> String {
     host.nodename().to_string_lossy().into_owned()
 }
 
-/// Returns the label that only this machine has.
 pub(crate) fn this_machine() -> String {
     machine_label(&machine())
 }
@@ -66,7 +65,6 @@ fn has_x_server() -> bool {
     false
 }
 
-/// Parses a label.
 pub(crate) fn parse(text: &str) -> Result<String, String> {
     if !is_label(text) {
         return Err(

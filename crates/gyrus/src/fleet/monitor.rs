@@ -16,7 +16,6 @@ use tokio::task::JoinSet;
 /// Time limit for one page.
 const PAGE: Duration = Duration::from_secs(5);
 
-/// A server, as its monitoring page shows it.
 pub(crate) struct ServerView {
     /// The page `/varz`.
     pub(crate) varz: Value,

@@ -29,7 +29,6 @@ const ASKED: usize = 5;
 /// Maximum number of columns of a goal.
 const GIST: usize = 60;
 
-/// Prints the state of a fleet.
 pub(crate) async fn status(gyrus: &Gyrus, fleet: &str, json: bool) -> Result<Code, Failure> {
     let joined = FleetMembership::open(gyrus, fleet, Some(PATIENCE)).await?;
     let view = view(&joined).await?;
@@ -173,7 +172,6 @@ fn run_view(one: &QueuedCommand) -> FleetRunView {
     }
 }
 
-/// Returns the part of the view that comes from the queue.
 fn of_queue(queue: &CommandQueue) -> FleetView {
     let now = now_ms();
     let mut view = FleetView {
@@ -255,7 +253,6 @@ fn text(view: &FleetView, now: i64) -> String {
     text
 }
 
-/// Returns a duration in milliseconds as text.
 fn lasted(ms: i64) -> String {
     gyrus_text::span(u64::try_from(ms).unwrap_or(0))
 }

@@ -18,12 +18,10 @@ pub(crate) fn stop_all(
     let by = terminal::person(gyrus.environment.user.as_deref(), "emergency stop");
     let told = LatchContent::now(by, reason);
     let (_, copies) = copies(gyrus)?;
-    let runtime = drive::runtime()?;
-    let ended = runtime.block_on(async {
+    let ended = drive::wait_for(async {
         let joined = FleetMembership::open(gyrus, fleet, Some(PATIENCE)).await?;
         Ok::<_, Failure>(joined.client(&copies).stop_all(&told).await?)
-    });
-    runtime.shutdown_background();
+    })?;
     let runs = counted(ended?, "run");
     // An address may hold a password.
     let shown = if fleet == LOCAL { LOCAL } else { "ADDRESS" };
@@ -39,8 +37,7 @@ pub(crate) fn take_back(gyrus: &Gyrus, fleet: &str, run: &str) -> Result<bool, F
     inside_run::refuse("stop a run")?;
     let by = terminal::person(gyrus.environment.user.as_deref(), "command line");
     let (_, copies) = copies(gyrus)?;
-    let runtime = drive::runtime()?;
-    let taken = runtime.block_on(async {
+    let taken = drive::wait_for(async {
         let gateway = FleetMembership::open(gyrus, fleet, Some(PATIENCE))
             .await?
             .client(&copies);
@@ -62,8 +59,7 @@ pub(crate) fn take_back(gyrus: &Gyrus, fleet: &str, run: &str) -> Result<bool, F
             Err(QueueError::Begun { .. }) => Ok(false),
             Err(error) => Err(Failure::from(error)),
         }
-    });
-    runtime.shutdown_background();
+    })?;
     if taken? {
         put("taken back: no worker will begin this run\n")?;
         return Ok(true);
@@ -76,12 +72,10 @@ pub(crate) fn rearm(gyrus: &Gyrus, fleet: &str) -> Result<Code, Failure> {
     inside_run::refuse("let runs go on")?;
     let by = terminal::person(gyrus.environment.user.as_deref(), "command line");
     let (_, copies) = copies(gyrus)?;
-    let runtime = drive::runtime()?;
-    let lifted = runtime.block_on(async {
+    let lifted = drive::wait_for(async {
         let joined = FleetMembership::open(gyrus, fleet, Some(PATIENCE)).await?;
         Ok::<_, Failure>(joined.client(&copies).rearm(&by).await?)
-    });
-    runtime.shutdown_background();
+    })?;
     put(if lifted? {
         "runs of the fleet may begin again\n"
     } else {

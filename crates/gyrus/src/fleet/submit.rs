@@ -61,7 +61,6 @@ pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: Run) -> Result<Code, Failu
     }
 }
 
-/// Returns the folder and the store of the copies of the fleet's runs.
 pub(super) fn copies(gyrus: &Gyrus) -> Result<(PathBuf, Store), Failure> {
     let home = gyrus.home()?;
     home.create_state()?;
@@ -71,7 +70,6 @@ pub(super) fn copies(gyrus: &Gyrus) -> Result<(PathBuf, Store), Failure> {
     Ok((folder, store))
 }
 
-/// Returns the failure of a run that could not be queued.
 fn not_queued(error: QueueError) -> Failure {
     let why = error.to_string();
     let failure = Failure::usage(format!("the run is not in the queue of the fleet: {why}"));

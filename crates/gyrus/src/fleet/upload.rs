@@ -30,7 +30,6 @@ use crate::{Gyrus, failure::Failure, keys::KeyLookup};
 /// Time limit for one content.
 const CONTENT: Duration = Duration::from_secs(60);
 
-/// Uploads a folder.
 pub(super) async fn upload(
     gyrus: &Gyrus,
     joined: &FleetMembership,
@@ -94,7 +93,6 @@ fn take(mut store: SharedLogContents, folder: PathBuf) -> Result<FolderBase, Fai
     Ok(FolderBase::Uploaded { snapshot })
 }
 
-/// Reports the uploaded folder, and the entries that were left out.
 fn say(left_out: &[LeftOutEntry], folder: &str, sent: usize) -> Result<(), Failure> {
     let with = |why: WhyLeftOut| -> Vec<String> {
         let with = left_out.iter().filter(|one| one.why == why);
@@ -136,7 +134,6 @@ fn say(left_out: &[LeftOutEntry], folder: &str, sent: usize) -> Result<(), Failu
     Ok(put(&text)?)
 }
 
-/// The shared log as a store of contents.
 struct SharedLogContents {
     log: Arc<dyn SharedLog>,
     machine: Arc<dyn Machine>,

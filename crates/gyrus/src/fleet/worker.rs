@@ -25,9 +25,7 @@ use crate::{
 };
 
 pub(crate) struct WorkerSettings {
-    /// The address of the fleet.
     pub(crate) fleet: String,
-    /// The name by which others know the worker.
     pub(crate) name: String,
     /// Maximum number of runs at once.
     pub(crate) at_once: NonZeroUsize,
@@ -145,7 +143,6 @@ fn see_to_others(
     tasks
 }
 
-/// Answers requests for the list of workers.
 fn answer(
     joined: &FleetMembership,
     worker: QueueWorker,

@@ -51,7 +51,6 @@ impl HookRule {
     }
 }
 
-/// The hooks section of a settings file.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -60,7 +59,6 @@ struct HookSettings {
     disable_all_hooks: bool,
 }
 
-/// Hooks that share a matcher.
 #[derive(Deserialize)]
 struct HookGroup {
     #[serde(default)]

@@ -28,7 +28,6 @@ use crate::{
 /// The file of a person's own hooks, beside the configuration.
 const OWN_FILE: &str = "hooks.json";
 
-/// The hooks of the runs of a process.
 struct LoadedHooks {
     rules: Vec<(HookRule, Box<dyn Hook>)>,
     language_servers: Option<Arc<LanguageServers>>,

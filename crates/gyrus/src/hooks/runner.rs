@@ -25,7 +25,6 @@ const SEPARATOR: char = '\u{1e}';
 /// Maximum length of a hook's output in bytes.
 const MAX_OUTPUT: usize = 256 << 10;
 
-/// Returns the command that runs a hook.
 fn command(rule: &HookRule, workspace: &Path, input: String) -> CommandSpec {
     let mut command = Shell::new().spec(LINE.to_owned(), workspace, rule.seconds);
     let project = workspace.display().to_string();
@@ -71,7 +70,6 @@ fn result(ran: Result<CommandOutcome, String>, seconds: u64) -> HookRun {
     }
 }
 
-/// A hook that a person installed.
 pub(super) struct OwnHook {
     rule: HookRule,
     workspace: Box<Path>,
@@ -108,7 +106,6 @@ impl Hook for OwnHook {
     }
 }
 
-/// The sandboxes of a folder's hooks.
 pub(super) struct Sandboxes(TrialSandbox);
 
 impl Sandboxes {

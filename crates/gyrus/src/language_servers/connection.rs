@@ -68,7 +68,6 @@ pub(super) enum CheckOutcome {
     Problems(Option<String>),
     /// It has not answered in time.
     Late,
-    /// It has ended, for this reason.
     Ended(String),
 }
 
@@ -205,7 +204,6 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Whether it has ever been ready.
     pub(super) fn was_ready(&self) -> bool {
         self.conversation.state.lock().is_ready
     }
@@ -276,7 +274,6 @@ impl Connection {
         }
     }
 
-    /// Tells it the text of a file.
     fn tell(&mut self, path: &Path, language: &str, text: &str) {
         if self.open.get(path).is_some_and(|file| file.text == text) {
             return;

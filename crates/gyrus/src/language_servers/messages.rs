@@ -17,7 +17,6 @@ const MAX_PROBLEM: usize = 300;
 /// The least severity that is told: 1 is an error, 2 a warning.
 const LEAST_SEVERITY: u64 = 2;
 
-/// Returns a message as it is sent.
 pub(super) fn framed(message: &Value) -> Vec<u8> {
     let body = message.to_string();
     format!("Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
@@ -65,7 +64,6 @@ pub(super) fn uri(path: &Path) -> String {
     format!("file://{}", parts.join("/"))
 }
 
-/// Returns the file of an address.
 fn path(uri: &str) -> Option<PathBuf> {
     let path = percent_decoded(uri.strip_prefix("file://")?)?;
     path.starts_with('/').then(|| PathBuf::from(path))
@@ -91,7 +89,6 @@ pub(super) fn initialize(workspace: &Path, settings: &str) -> Value {
     }})
 }
 
-/// Returns a notification.
 pub(super) fn notification(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
@@ -115,7 +112,6 @@ pub(super) fn answer(id: &Value, method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// The problems that a server publishes for a file.
 #[derive(Clone)]
 pub(super) struct FileProblems {
     pub(super) path: PathBuf,
@@ -143,7 +139,6 @@ impl FileProblems {
     }
 }
 
-/// Returns a problem in one line.
 fn problem(severity: u64, one: &Value) -> Option<String> {
     let at = &one["range"]["start"];
     let (line, column) = (at["line"].as_u64()?, at["character"].as_u64()?);

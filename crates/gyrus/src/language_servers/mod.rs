@@ -41,13 +41,12 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(250);
 /// Maximum size of a file that a server is given, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// A language server that gyrus knows.
 struct KnownServer {
     name: &'static str,
     program: &'static str,
     arguments: &'static [&'static str],
-    /// Endings of files, each with the name of its language in the protocol.
-    files: &'static [(&'static str, &'static str)],
+    /// Names of languages in the protocol, each with the endings of its files.
+    languages: &'static [(&'static str, &'static [&'static str])],
     /// Its settings as JSON.
     settings: &'static str,
 }
@@ -57,7 +56,7 @@ const KNOWN: [KnownServer; 5] = [
         name: "rust-analyzer",
         program: "rust-analyzer",
         arguments: &[],
-        files: &[("rs", "rust")],
+        languages: &[("rust", &["rs"])],
         // A build of the whole project for each edit is for the project's own commands.
         settings: r#"{"checkOnSave": false, "cachePriming": {"enable": false},
             "procMacro": {"enable": false}, "cargo": {"buildScripts": {"enable": false}},
@@ -67,29 +66,25 @@ const KNOWN: [KnownServer; 5] = [
         name: "pyright",
         program: "pyright-langserver",
         arguments: &["--stdio"],
-        files: &[("py", "python"), ("pyi", "python")],
+        languages: &[("python", &["py", "pyi"])],
         settings: "null",
     },
     KnownServer {
         name: "gopls",
         program: "gopls",
         arguments: &[],
-        files: &[("go", "go")],
+        languages: &[("go", &["go"])],
         settings: "null",
     },
     KnownServer {
         name: "typescript-language-server",
         program: "typescript-language-server",
         arguments: &["--stdio"],
-        files: &[
-            ("ts", "typescript"),
-            ("mts", "typescript"),
-            ("cts", "typescript"),
-            ("tsx", "typescriptreact"),
-            ("js", "javascript"),
-            ("mjs", "javascript"),
-            ("cjs", "javascript"),
-            ("jsx", "javascriptreact"),
+        languages: &[
+            ("typescript", &["ts", "mts", "cts"]),
+            ("typescriptreact", &["tsx"]),
+            ("javascript", &["js", "mjs", "cjs"]),
+            ("javascriptreact", &["jsx"]),
         ],
         settings: "null",
     },
@@ -97,28 +92,20 @@ const KNOWN: [KnownServer; 5] = [
         name: "clangd",
         program: "clangd",
         arguments: &[],
-        files: &[
-            ("c", "c"),
-            ("h", "cpp"),
-            ("cc", "cpp"),
-            ("cpp", "cpp"),
-            ("cxx", "cpp"),
-            ("hpp", "cpp"),
-        ],
+        languages: &[("c", &["c"]), ("cpp", &["h", "cc", "cpp", "cxx", "hpp"])],
         settings: "null",
     },
 ];
 
 impl KnownServer {
-    /// Returns the language of a file, if the server knows it.
     fn language(&self, path: &Path) -> Option<&'static str> {
         let ending = path.extension()?.to_str()?;
-        let known = self.files.iter().find(|(known, _)| *known == ending);
-        known.map(|(_, language)| *language)
+        let mut languages = self.languages.iter();
+        let known = languages.find(|(_, endings)| endings.contains(&ending));
+        known.map(|(language, _)| *language)
     }
 }
 
-/// The installed language servers for one folder.
 pub(crate) struct LanguageServers(Vec<LanguageServer>);
 
 struct LanguageServer {
@@ -292,7 +279,6 @@ impl LanguageServer {
     }
 }
 
-/// Returns the text of a file, if a server can be given it.
 fn text_of(path: &Path) -> Option<String> {
     let size = path.symlink_metadata().ok()?.len();
     let text = gyrus_process::read_regular_text(path).ok()?;

@@ -42,19 +42,16 @@ struct FileStamp {
     number: u64,
 }
 
-/// The content of a control file before the start.
 enum ControlFileBefore {
     File { bytes: Vec<u8>, mode: u32 },
     Link(PathBuf),
 }
 
-/// A workspace before a server starts.
 pub(super) struct WorkspaceBefore {
     workspace: PathBuf,
     /// Folder for files that are moved away, made at its first use.
     trash: PathBuf,
     gate: PolicyGate,
-    /// The keeper of the server, once the server is started.
     keeper: KeeperOfServer,
     entries: BTreeMap<PathBuf, FileStamp>,
     kept: BTreeMap<PathBuf, ControlFileBefore>,

@@ -165,7 +165,6 @@ fn is_allowed(project: &ProjectServers, store: &Store, workspace: &Path) -> Resu
         .any(|standing| standing.grant == project.grant()))
 }
 
-/// The tools of servers for a run.
 pub(crate) struct ServedTools {
     /// The tools with which the run begins, or began.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
@@ -189,7 +188,6 @@ impl ServerSet {
         Self::start_these(around, &wanted, notes)
     }
 
-    /// Begins to start these servers.
     pub(crate) fn start_these(
         around: &StartSurroundings<'_>,
         wanted: &[ServerWish],
@@ -305,7 +303,6 @@ impl ServerSet {
         Ok(Attachment::Text(Text::new(words, Origin::Tool { name })))
     }
 
-    /// Returns the prompts and resources of a server.
     pub(crate) async fn offers(&self, server: &str) -> Offers {
         self.servers.offers(server).await.unwrap_or_default()
     }
@@ -319,7 +316,6 @@ impl ServerSet {
         })
     }
 
-    /// Ends the servers.
     pub(crate) async fn leave(self) {
         self.servers.leave().await;
     }
@@ -328,7 +324,6 @@ impl ServerSet {
 /// Timeout for a server that a person waits for by name.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts one server, and returns its present tools.
 pub(crate) async fn tools_of(
     around: &StartSurroundings<'_>,
     name: &str,
@@ -350,7 +345,6 @@ pub(crate) async fn tools_of(
     Err(Failure::failed(why).hint(format!("see more: gyrus mcp test {name}")))
 }
 
-/// Returns the failure for a server that is not configured for the folder.
 pub(crate) fn no_such_server(name: &str, notes: &[String]) -> Failure {
     let failure = Failure::usage(format!("there is no server `{name}` for this folder"));
     match notes.first() {

@@ -36,7 +36,6 @@ const VARIABLES: [&str; 5] = ["HOME", "USER", "LANG", "LC_ALL", "TZ"];
 /// The prefix of the names of servers' folders, before the id of the process that they belong to.
 const PREFIX: &str = "mcp-";
 
-/// The surroundings in which servers are started.
 #[derive(Clone, Copy)]
 pub(crate) struct StartSurroundings<'a> {
     pub(crate) home: &'a Home,
@@ -44,16 +43,12 @@ pub(crate) struct StartSurroundings<'a> {
     /// The folder that runs work in, real.
     pub(crate) workspace: &'a Path,
     pub(crate) confinement: Confinement,
-    /// The handling of questions to the person.
     pub(crate) on_ask: OnAsk,
 }
 
-/// A server to start.
 pub(crate) struct ServerWish {
     pub(crate) name: String,
-    /// The server's section of the configuration.
     pub(crate) section: ServerSection,
-    /// The place that names the server.
     pub(crate) source: ServerSource,
     /// The folder of the server's plugin, which the server can read and not change.
     pub(crate) package: Option<PathBuf>,
@@ -263,7 +258,6 @@ fn program(programs: &Programs, command: &str) -> Result<String, String> {
     Ok(found.path.display().to_string())
 }
 
-/// Returns the variables that every server sees.
 pub(crate) fn environment() -> BTreeMap<String, String> {
     let variables = VARIABLES.into_iter();
     let variables = variables.filter_map(|name| Some((name.to_owned(), env::variable(name)?)));

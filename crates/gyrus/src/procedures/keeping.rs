@@ -119,7 +119,6 @@ pub(crate) fn keep(
     }))
 }
 
-/// Returns the facts that store a procedure.
 fn addition(
     kept: &KeptProcedures,
     procedure: &Procedure,
@@ -249,7 +248,6 @@ fn ending(reader: &LogReader) -> Result<Option<Ending>, Failure> {
     })
 }
 
-/// Returns the reason why a replay was handed over, if it was.
 fn handed_over(reader: &LogReader) -> Result<Option<String>, Failure> {
     let note = reader.last(HANDED_OVER)?;
     Ok(match note.map(|note| gyrus_kernel::parse(&note)) {
@@ -282,7 +280,6 @@ fn outcome(ending: Option<&Ending>, handed_over: Option<&str>) -> Option<ReplayO
     }
 }
 
-/// Returns the promotion of a version by a person, as a fact.
 pub(super) fn promotion(name: &str, version: u32, by: &Principal) -> ProcedureFact {
     ProcedureFact::Promoted {
         name: name.to_owned(),

@@ -46,7 +46,6 @@ pub(crate) fn change(
     unreachable!("the last attempt returns")
 }
 
-/// Returns the procedure of this name.
 pub(crate) fn named<'a>(
     kept: &'a KeptProcedures,
     name: &str,

@@ -17,17 +17,13 @@ use crate::{
     which_loop::AUTO,
 };
 
-/// A procedure with the values of a command.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcedureReplay {
-    /// The procedure, under its stored name.
     procedure: Procedure,
     values: SlotValues,
-    /// The place where the replay begins.
     start: ReplayStart,
 }
 
-/// The place in which a replay begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ReplayStart {
     /// A page, by its address.
@@ -39,7 +35,6 @@ enum ReplayStart {
 }
 
 impl ProcedureReplay {
-    /// Returns the name of the procedure.
     pub(crate) fn name(&self) -> &str {
         &self.procedure.name
     }
@@ -52,12 +47,10 @@ impl ProcedureReplay {
         }
     }
 
-    /// Whether the procedure works on a screen.
     pub(crate) fn is_on_screen(&self) -> bool {
         self.start != ReplayStart::Folder
     }
 
-    /// Returns the configuration of the loop that replays the procedure.
     pub(crate) fn config(&self) -> CognitiveConfig {
         let checks = self.procedure.checks.iter();
         CognitiveConfig {
@@ -78,7 +71,6 @@ impl ProcedureReplay {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CommandPlace<'a> {
-    /// The address that the person gave.
     pub(crate) url: Option<&'a str>,
     pub(crate) workspace: &'a Path,
     /// The screen of the run, if it has one.

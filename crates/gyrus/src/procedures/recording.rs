@@ -60,7 +60,6 @@ fn more_than_calls(entry: &Entry) -> &'static str {
     }
 }
 
-/// A call that has not ended yet.
 struct UnendedCall {
     call: ToolCall,
     view: Option<View>,
@@ -72,7 +71,6 @@ struct UnendedCall {
 /// Maximum number of calls of a run that is learned from.
 const MAX_CALLS: usize = 200;
 
-/// The state of reading a run's entries.
 #[derive(Default)]
 struct RunReader {
     command: String,
@@ -81,7 +79,6 @@ struct RunReader {
     steps: Vec<(EffectId, RecordedStep)>,
     view: Option<View>,
     viewed_at_ms: i64,
-    /// The end of the last call.
     ended_at_ms: i64,
     /// Time that models took since the last call, in milliseconds.
     asked_ms: i64,
@@ -325,7 +322,6 @@ fn is_usual(part: &Part) -> bool {
     }
 }
 
-/// Returns the site of an address of a page.
 pub(super) fn site(address: &str) -> Option<LearnedPlace> {
     Some(LearnedPlace::Site {
         origin: origin(address)?,
@@ -366,7 +362,6 @@ pub(super) fn sent_form(aim: &Aim) -> Option<Form> {
     (aim.starts.iter().any(may_send) && !form.words.is_empty()).then_some(form)
 }
 
-/// Returns an error for a call that typed a secret.
 fn keeps_secrets(verdict: &GateVerdict, call: &ToolCall) -> Result<(), NotLearned> {
     let element = verdict.aim.as_ref().and_then(|aim| aim.element.as_ref());
     let is_masked = element.is_some_and(|aimed| aimed.states.contains(&ElementState::Masked));

@@ -4,7 +4,6 @@ use gyrus_kernel::RunStarted;
 use gyrus_procedures::Procedure;
 use serde_json::Value;
 
-/// Returns the name of the procedure that a run replays.
 pub(crate) fn replayed_by(started: &RunStarted) -> Option<&str> {
     started.loop_config["replays"]["procedure"]["name"].as_str()
 }

@@ -100,7 +100,6 @@ fn conditions(procedure: &Procedure) -> usize {
     of_steps.sum::<usize>() + procedure.ends.len()
 }
 
-/// Returns a step in plain words.
 pub(super) fn described(step: &ProcedureStep, names: &SlotValues) -> String {
     let targets: Vec<String> = step
         .targets

@@ -45,7 +45,6 @@ impl Completion {
         }
     }
 
-    /// Returns the completions of the words before the cursor.
     pub(super) fn candidates(&self, typed: &str) -> LineCandidates {
         let word = typed.rfind(char::is_whitespace).map_or(0, |space| {
             space + typed[space..].chars().next().map_or(1, char::len_utf8)

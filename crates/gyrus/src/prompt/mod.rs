@@ -78,13 +78,9 @@ struct TerminalConversation<'a> {
     _language_servers: Option<Arc<LanguageServers>>,
     /// The servers of the session, started when they are needed first.
     connected: Option<ServerSet>,
-    /// The page on which a session begins.
     begins_at: Option<String>,
-    /// Attachments of the next goal.
     context: Vec<Attachment>,
-    /// The run that the next run continues.
     last: Option<RunId>,
-    /// The runs of the session.
     runs: Vec<RunId>,
     /// Lines that were typed while a run worked.
     ahead: LineQueue,
@@ -474,7 +470,6 @@ impl TerminalConversation<'_> {
         }
     }
 
-    /// The last run of the session.
     fn last(&self) -> Result<RunId, Failure> {
         let none = || Failure::usage("there is no run in this session yet").hint("type a goal");
         self.last.ok_or_else(none)

@@ -80,7 +80,6 @@ impl TerminalConversation<'_> {
         choose(question, &lines, &self.gyrus.environment)
     }
 
-    /// Returns the goal of a run, and when it was given.
     fn begun_run(&self, run: RunId) -> String {
         let read = || {
             let reader = self.store.reader(&log_name(run)).ok()?;

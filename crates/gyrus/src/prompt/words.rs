@@ -7,13 +7,11 @@ use gyrus_runtime::request::Approve;
 
 use crate::{commands, failure::Failure, mcp::PromptName};
 
-/// A parsed line of the prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PromptWord {
     Goal(String),
     /// A command line of the person's own.
     Shell(String),
-    /// A command of gyrus, with its arguments.
     Command(Vec<String>),
     Help,
     New,
@@ -22,7 +20,6 @@ pub(super) enum PromptWord {
     Image(Option<PathBuf>),
     Model(String),
     Loop(String),
-    /// A prompt of a server, with the text after its name.
     Prompt(PromptName, String),
     Mode(Approve),
     Effort(ThinkingEffort),
@@ -208,7 +205,6 @@ pub(super) fn understand(line: &str) -> Result<Option<PromptWord>, Failure> {
     }))
 }
 
-/// Returns the paths that a goal names with `@`.
 pub(super) fn named_files(goal: &str) -> Vec<PathBuf> {
     // A backslash before a space belongs to the path.
     let goal = goal.replace("\\ ", "\0");

@@ -322,7 +322,6 @@ impl ContextState {
     }
 }
 
-/// Returns the records that an entry adds to a context.
 fn recorded(entry: Entry, reader: &LogReader) -> Vec<(RecordKind, String)> {
     let blob = |id: &_| reader.blob(id).map_err(Stop::from);
     match entry {
@@ -401,21 +400,17 @@ fn select(records: Vec<ContextRecord>, question: &str, budget: u64) -> ContextWi
     window
 }
 
-/// The runs of a context, as the fold of its log.
 #[derive(Debug, Default)]
 struct ContextRuns {
     name: Option<(String, String)>,
     runs: VecDeque<RunId>,
 }
 
-/// A fact of a context's log.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "payload")]
 enum ContextFact {
-    /// The context was made.
     #[serde(rename = "context.named")]
     Named { session: String, agent: String },
-    /// A run belongs to the context.
     #[serde(rename = "context.run")]
     Run { run: RunId },
 }

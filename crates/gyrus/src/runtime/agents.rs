@@ -79,7 +79,6 @@ impl<L: AgentLoop> AgentBehavior for CognitiveAgent<L> {
     }
 }
 
-/// Drives the runs of an agent in this process.
 struct RunsHere<L> {
     runtime: AgentRuntime,
     cognitive_loop: Arc<L>,

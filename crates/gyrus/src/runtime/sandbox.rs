@@ -224,14 +224,12 @@ pub fn run_connected(containment: Containment, policy: Arc<dyn ConnectionPolicy>
     })
 }
 
-/// A proof with the facts that it depends on.
 #[derive(Serialize, Deserialize)]
 struct StoredProof {
     about: ProofSubject,
     proof: SandboxProof,
 }
 
-/// Facts that a proof depends on.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct ProofSubject {
     boot: String,
@@ -310,7 +308,6 @@ pub fn try_now(home: &Home) -> Result<SandboxProof, String> {
     sandbox::prove(folder.path(), Network::Proxy, start).map_err(|error| error.to_string())
 }
 
-/// Runs the probe as the commands of runs are run.
 fn start(containment: &Containment, command: &ProbeCommand) -> Result<String, String> {
     let spec = CommandSpec {
         program: command.program.clone(),

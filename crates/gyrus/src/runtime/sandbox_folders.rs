@@ -45,7 +45,6 @@ const MAX_ATTEMPTS: usize = 8;
 /// Maximum number of parents of a run that are examined.
 const MAX_PARENTS: usize = 64;
 
-/// Returns the folder that contains the sandbox folders of all runs.
 pub(super) fn below(home: &Home) -> PathBuf {
     home.state.join("sandbox")
 }

@@ -50,7 +50,6 @@ type AgentSettings = Arc<Mutex<Arc<AgentFile>>>;
 /// The files as last read, for pages that show them.
 pub(super) type ReadFiles = Arc<Mutex<Vec<AgentFileView>>>;
 
-/// The agents that files describe.
 struct FileAgents {
     gyrus: Gyrus,
     home: Home,
@@ -131,7 +130,6 @@ impl FileAgents {
         self.told.1.insert(text);
     }
 
-    /// Says that an agent cannot be as its file says.
     fn failed(&mut self, name: &str, error: &(dyn Error + 'static)) {
         self.is_refused |= is_of_disk(error);
         self.tell(format!("agent {name}: {}", gyrus_net::causes(error)));
@@ -219,7 +217,6 @@ impl FileAgents {
         self.secrets.extend(secrets);
     }
 
-    /// Creates an agent.
     async fn create(&self, file: AgentFile) -> (String, Result<AgentSettings, AgentError>) {
         let config = file.config.clone();
         let name = config.name.clone();
@@ -258,7 +255,6 @@ impl FileAgents {
         }
     }
 
-    /// Pauses an agent whose file is gone.
     async fn removed(&self, name: &str) {
         let is_active = self.agents.look(name, |record| record.is_active());
         if !matches!(is_active, Ok(true)) {
@@ -319,7 +315,6 @@ fn current(settings: &AgentSettings) -> Arc<AgentFile> {
     Arc::clone(&settings)
 }
 
-/// Starts a run for every event.
 struct FileAgent(AgentSettings);
 
 impl AgentBehavior for FileAgent {
@@ -451,7 +446,6 @@ impl QueuedRuns {
         }
     }
 
-    /// Returns the end of a run, once the run is over.
     fn end(&self, run: RunId) -> Result<Option<AgentRunEnd>, QueueError> {
         let store = self.gateway.store();
         if !store.exists(&log_name(run)) {

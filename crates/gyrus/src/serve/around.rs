@@ -214,7 +214,6 @@ pub(crate) async fn printed(processes: &Processes, arguments: &[String]) -> Resu
     }
 }
 
-/// Returns the view of a chat that pages show.
 fn view(chat: &ChatAccount) -> ChatView {
     let people = chat.people().into_iter().map(|person| ChatPersonView {
         id: person.id,
@@ -228,7 +227,6 @@ fn view(chat: &ChatAccount) -> ChatView {
 }
 
 impl ServerProgram {
-    /// Returns a chat of the server by its name.
     fn chat(&self, name: &str) -> Result<&ChatAccount, ApiError> {
         let mut chats = self.chats.get().into_iter().flatten();
         chats.find(|chat| chat.surface() == name).ok_or_else(|| {

@@ -20,7 +20,6 @@ use crate::{
     keys::KeyLookup,
 };
 
-/// A configured chat, ready to be started.
 pub(super) struct ConfiguredChat {
     messenger: Arc<dyn Messenger>,
     settings: ChatSettings,

@@ -25,13 +25,10 @@ const MAX_ANSWER: usize = 64 << 20;
 
 pub(crate) enum ServerLocation {
     OfHome(Home),
-    /// A server behind a socket, by the socket's path.
     Socket(PathBuf),
-    /// A server at an address.
     At {
         /// Host and port.
         host: String,
-        /// The token of the client, if there is one.
         token: Option<String>,
     },
 }

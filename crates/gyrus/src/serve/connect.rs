@@ -63,9 +63,8 @@ fn at(gyrus: &Gyrus, server: &str, arguments: &[String]) -> Result<ExitCode, Fai
     if !terminal::can_ask() && arguments.iter().any(|word| word == "-") {
         stdin().lock().take(MAX_STDIN).read_to_string(&mut text)?;
     }
-    let runtime = drive::runtime()?;
     let mut out = output::standard();
-    let code = runtime.block_on(server.command(arguments, &text, |is_answer, text| {
+    let code = drive::wait_for(server.command(arguments, &text, |is_answer, text| {
         if is_answer {
             if out.is_terminal() {
                 write!(out, "{text}")?;
@@ -76,8 +75,7 @@ fn at(gyrus: &Gyrus, server: &str, arguments: &[String]) -> Result<ExitCode, Fai
         } else {
             put(text).map_err(Failure::from)
         }
-    }));
-    runtime.shutdown_background();
+    }))?;
     let code = u8::try_from(code?).unwrap_or(1);
     Ok(ExitCode::from(code))
 }

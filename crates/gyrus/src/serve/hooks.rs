@@ -28,20 +28,17 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Times after which a delivery that failed is tried again, in seconds.
 const AGAIN_AFTER: [u64; 8] = [1, 5, 30, 120, 300, 900, 1_800, 3_600];
 
-/// A hook that is ready to be called.
 pub(super) struct EventHook {
     name: String,
     patterns: Vec<TopicPattern>,
     way: HookDelivery,
 }
 
-/// The way in which events are delivered to a hook.
 enum HookDelivery {
     Post(Box<Post>),
     Command(NotifyCommand),
 }
 
-/// An address to which events are posted.
 struct Post {
     client: Client,
     url: Url,
@@ -59,7 +56,6 @@ enum DeliveryError {
 /// The last failure of each hook, for pages that show it.
 pub(super) type HookFailures = Arc<Mutex<BTreeMap<String, HookFailure>>>;
 
-/// Reads the hooks of the configuration.
 pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<EventHook>, Failure> {
     let config = gyrus.config()?;
     let keys = KeyLookup::new(&config.keys);
@@ -146,7 +142,6 @@ fn read(keys: &KeyLookup<'_>, variable: &str) -> Result<HookSecret, String> {
     HookSecret::new(&text).map_err(|error| error.to_string())
 }
 
-/// Delivers events to a hook, one after the other.
 async fn follow(bus: &EventBus, hook: EventHook, failures: &HookFailures) -> Result<(), BusError> {
     let subscriber = format!("{SUBSCRIBER}{}", hook.name);
     let mut known = bus.durable_subscribers().into_iter();
@@ -214,7 +209,6 @@ fn note(failures: &HookFailures, hook: &str, why: &str) {
 }
 
 impl HookDelivery {
-    /// Delivers an event once.
     async fn tell(&self, event: &Event, body: &str) -> Result<(), DeliveryError> {
         match self {
             HookDelivery::Post(post) => post.tell(event, body).await,

@@ -81,7 +81,6 @@ fn on_socket(home: &Home) -> Result<UnixListener, Failure> {
     })
 }
 
-/// Returns the address of the server.
 pub(super) fn address(home: &Home) -> Result<String, Failure> {
     Ok(read_regular_text(&folder(home).join(ADDRESS))?)
 }
@@ -91,7 +90,6 @@ pub(super) fn remove_socket(home: &Home) {
     let _ = fs::remove_file(folder(home).join(SOCKET));
 }
 
-/// Connects to the server of a home.
 pub(crate) async fn connect(home: &Home) -> io::Result<UnixStream> {
     let (_folder, path) = short_path(home)?;
     UnixStream::connect(path).await

@@ -28,7 +28,6 @@ use super::{
 };
 use crate::{Gyrus, drive, env::GYRUS_TOKEN, exit::Code, failure::Failure};
 
-/// The path of the service on the server.
 const PATH: &str = "/mcp";
 
 /// Maximum number of runs at once of a client that started this process.
@@ -66,8 +65,7 @@ pub(crate) fn serve(gyrus: &Gyrus, folder: PathBuf) -> Result<Code, Failure> {
     home.create_state()?;
     let (store, identify) = (home.store()?, identify(gyrus)?);
     let processes = Processes::new(None, Vec::new());
-    let runtime = drive::runtime()?;
-    let done = runtime.block_on(async {
+    drive::wait_for(async {
         let host = Arc::new(OfProcess {
             gyrus: gyrus.clone(),
             store,
@@ -85,9 +83,7 @@ pub(crate) fn serve(gyrus: &Gyrus, folder: PathBuf) -> Result<Code, Failure> {
             () = signals.next() => {}
         }
         Ok(served.map(|()| Code::Reached)?)
-    });
-    runtime.shutdown_background();
-    done
+    })?
 }
 
 /// Returns how the client of a process is identified: by the token that it was started with, or as
@@ -204,7 +200,6 @@ impl OfProcess {
         Ok(())
     }
 
-    /// Returns the client's runs whose processes are at work.
     fn at_work(&self) -> Vec<RunId> {
         let begun = self.begun.lock();
         let at_work = begun

@@ -341,7 +341,6 @@ fn said(taken_up: &[String]) -> String {
     text
 }
 
-/// Returns the goal of a run in one line.
 fn goal_of(store: &Store, run: RunId) -> String {
     let read = || {
         let started = StandingRun::read(store, run).ok()?.started;

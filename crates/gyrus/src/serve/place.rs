@@ -25,7 +25,6 @@ pub(super) struct ServedRuns {
 }
 
 impl ServedRuns {
-    /// Opens the place of a fleet's runs, or of this person's own.
     pub(super) async fn open(gyrus: &Gyrus, fleet: Option<&str>) -> Result<Self, Failure> {
         match fleet {
             Some(fleet) => Self::of_fleet(gyrus, fleet).await,
@@ -33,7 +32,6 @@ impl ServedRuns {
         }
     }
 
-    /// Whether the runs are this person's own.
     pub(super) fn is_own(&self) -> bool {
         self.fleet.is_none()
     }

@@ -19,7 +19,6 @@ pub(super) const PORT: u16 = 7717;
 /// The first line of files that `gyrus serve install` writes, by which they are recognised.
 const MARK: &str = "# Written by `gyrus serve install`; `gyrus serve uninstall` removes it.\n";
 
-/// Name of the unit.
 const UNIT: &str = "gyrus.service";
 
 /// Commands that put the unit to work.
@@ -89,7 +88,6 @@ impl InstallService {
     }
 }
 
-/// Ends the service and removes its files.
 pub(super) fn uninstall(gyrus: &Gyrus) -> Result<Code, Failure> {
     let files = ServiceFiles::of(gyrus)?;
     if is_own(&files.unit)? {
@@ -109,7 +107,6 @@ pub(super) fn uninstall(gyrus: &Gyrus) -> Result<Code, Failure> {
     Ok(Code::Reached)
 }
 
-/// Returns the unit of the server.
 fn unit(program: &str, home: Option<&str>, port: u16) -> String {
     let home = home.map_or_else(String::new, |home| {
         format!("Environment=GYRUS_HOME={home}\n")
@@ -131,7 +128,6 @@ fn unit(program: &str, home: Option<&str>, port: u16) -> String {
     )
 }
 
-/// Returns the entry that starts the dot.
 fn autostart(program: &str, home: Option<&str>) -> String {
     let home = home.map_or_else(String::new, |home| format!("env GYRUS_HOME={home} "));
     format!(

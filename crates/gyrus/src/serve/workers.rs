@@ -33,7 +33,6 @@ const SAID: u64 = 4 << 10;
 pub(crate) struct Processes {
     /// The program, as it was when the server started.
     program: PathBuf,
-    /// The fleet for which the commands are carried out.
     fleet: Option<FleetOrder>,
     /// Words of the command line before those of the command.
     before: Vec<String>,
@@ -59,7 +58,6 @@ impl Processes {
         self.command(&[&self.before, words].concat())
     }
 
-    /// Returns a command of this program with these words.
     fn command(&self, words: &[String]) -> tokio::process::Command {
         let mut command = tokio::process::Command::new(&self.program);
         // A signal from the server's terminal means the server.

@@ -138,7 +138,6 @@ fn at_work(heads: &Heads, store: &Store) -> (DotState, String) {
     }
 }
 
-/// Returns how urgent a state is for a person.
 fn urgency(state: DotState) -> u8 {
     match state {
         DotState::Idle | DotState::Stopped => 0,

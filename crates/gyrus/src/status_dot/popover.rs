@@ -28,7 +28,6 @@ pub(super) struct Popover {
 }
 
 impl Popover {
-    /// Returns a closed popover for a display.
     pub(super) fn on(display: &str) -> Self {
         Self {
             display: display.to_owned(),

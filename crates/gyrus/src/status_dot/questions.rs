@@ -24,14 +24,12 @@ const MAX_CARD: usize = 500;
 const ALLOW: &str = "allow";
 const DENY: &str = "deny";
 
-/// Notifications of open questions.
 pub(super) struct QuestionNotices {
     notifications: NotificationService,
     store: Store,
     shown: BTreeMap<u32, (Digest, OpenQuestion)>,
 }
 
-/// A person's answer in a notification.
 pub(super) struct AnsweredQuestion {
     open: OpenQuestion,
     answer: Answer,
@@ -113,7 +111,6 @@ impl QuestionNotices {
 }
 
 impl AnsweredQuestion {
-    /// Sends the answer to the run.
     pub(super) fn send(self, gyrus: &Gyrus, store: &Store) -> Result<(), Failure> {
         let person = terminal::person(gyrus.environment.user.as_deref(), "notification");
         let (id, run) = (&self.open.id, self.open.run.short());
@@ -146,7 +143,6 @@ fn body(open: &OpenQuestion) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the answers that a notification offers.
 fn choices(
     open: &OpenQuestion,
     body: &str,

@@ -30,7 +30,6 @@ pub(crate) struct Address {
     key: String,
 }
 
-/// An archive for this machine.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Package {
     pub(crate) version: String,

@@ -17,7 +17,6 @@ use crate::failure::Failure;
 /// Maximum bytes of a program.
 const MAX_PROGRAM: u64 = 1 << 30;
 
-/// The end of an update.
 #[derive(Debug, PartialEq)]
 pub(crate) enum UpdateEnd {
     /// The new program is in place; the old one is kept there.
@@ -105,7 +104,6 @@ pub(crate) fn go_back() -> Result<PathBuf, Failure> {
     Ok(program)
 }
 
-/// Returns the file of this program.
 fn own_path() -> Result<PathBuf, Failure> {
     let path = env::current_exe().map_err(|error| {
         Failure::failed("the file of this program cannot be found").because(&error)
@@ -119,7 +117,6 @@ fn own_path() -> Result<PathBuf, Failure> {
     )
 }
 
-/// Returns where the program is kept that an update replaces.
 fn kept(program: &Path) -> PathBuf {
     let mut name = program.file_name().unwrap_or_default().to_owned();
     name.push(".previous");
@@ -141,7 +138,6 @@ fn said(program: &Path, argument: &str) -> io::Result<(Option<i32>, String)> {
     Ok((output.status.code(), told))
 }
 
-/// Returns the program of an archive.
 fn unpack(package: &Package, archive: &[u8]) -> Result<Vec<u8>, Failure> {
     let wanted = Path::new(package.folder()).join("bin/gyrus");
     let read = || -> io::Result<Option<Vec<u8>>> {

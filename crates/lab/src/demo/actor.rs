@@ -123,7 +123,6 @@ fn all_gone(tree: &[ProcessIdentity]) -> Result<bool, LabError> {
     Ok(true)
 }
 
-/// The children of every process.
 fn children() -> BTreeMap<u32, Vec<u32>> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -143,7 +142,6 @@ fn children() -> BTreeMap<u32, Vec<u32>> {
     children
 }
 
-/// Waits for the first run of a store.
 pub(super) async fn first_run(store: &Store) -> Result<RunId, LabError> {
     let appears = async {
         loop {

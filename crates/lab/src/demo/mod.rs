@@ -112,7 +112,6 @@ fn uncontained(
     Ok(None)
 }
 
-/// The surroundings in which the demo plays.
 struct DemoStage {
     files: DemoFolders,
     gyrus: Box<dyn Installation>,
@@ -120,7 +119,6 @@ struct DemoStage {
     seen: bool,
 }
 
-/// Commands that a person can type next.
 struct NextCommands {
     /// Commands for which the folder stays; `GYRUS_HOME` is set.
     here: Vec<String>,
@@ -129,7 +127,6 @@ struct NextCommands {
 }
 
 impl DemoStage {
-    /// Prints the result and what to try next.
     fn farewell(
         self,
         report: &DemoReport<'_>,

@@ -44,7 +44,6 @@ pub(super) async fn answers(
     }
 }
 
-/// Returns the principal of the answers in the journal.
 fn myself() -> Principal {
     Principal {
         surface: "demo".to_owned(),

@@ -6,7 +6,6 @@ use serde::Serialize;
 use crate::{LabConsole, LabError, TrialEnd};
 use gyrus_surfaces::projection::Tone;
 
-/// An expectation of the demo, and whether it was met.
 #[derive(Serialize)]
 struct DemoFinding<'a> {
     finding: &'a str,
@@ -14,7 +13,6 @@ struct DemoFinding<'a> {
     detail: &'a str,
 }
 
-/// Prints findings as they are made.
 pub(super) struct DemoReport<'a> {
     json: bool,
     pub(super) console: &'a LabConsole,
@@ -30,7 +28,6 @@ impl<'a> DemoReport<'a> {
         }
     }
 
-    /// Words for a person.
     pub(super) fn say(&self, tone: Tone, text: &str) -> Result<(), LabError> {
         if self.json {
             return Ok(());
@@ -39,7 +36,6 @@ impl<'a> DemoReport<'a> {
         Ok(self.console.print(&format!("{text}\n"))?)
     }
 
-    /// A part of the demo begins.
     pub(super) fn part(&self, text: &str) -> Result<(), LabError> {
         self.say(Tone::Plain, "")?;
         self.say(Tone::Strong, text)
@@ -54,7 +50,6 @@ impl<'a> DemoReport<'a> {
         self.found("the_run_reaches_its_goal", code == Some(0), &detail)
     }
 
-    /// Reports whether an expectation was met.
     pub(super) fn found(
         &mut self,
         finding: &str,

@@ -123,11 +123,9 @@ pub struct QuestionCounts {
     pub denied: u64,
 }
 
-/// Target of a call, as the gate measured it.
 #[derive(Debug)]
 pub(super) struct MeasuredTarget {
     pub(super) aim: Aim,
-    /// The files that the call names.
     pub(super) files: Vec<ResolvedPath>,
 }
 
@@ -140,10 +138,8 @@ pub(super) struct AttemptReader {
     /// The named targets of calls that are not settled: as the call named them and as the gate
     /// measured them.
     named: BTreeMap<EffectId, String>,
-    /// Tools of the calls.
     tools: BTreeMap<EffectId, String>,
     measured: BTreeMap<EffectId, MeasuredTarget>,
-    /// The check that failed last.
     failed_check: Option<String>,
 }
 
@@ -227,7 +223,6 @@ impl AttemptReader {
         self.tools.get(&asked.effect).map(String::as_str)
     }
 
-    /// Returns the claim of a run that ended by itself, with its strength.
     fn claim(&self) -> Option<(&Claim, Strength)> {
         match &self.ending {
             Some(Ending::Reached { claim, strength }) => Some((claim, *strength)),
@@ -318,7 +313,6 @@ impl AttemptReader {
     }
 }
 
-/// Returns the check that a fact reports as failed, if any.
 fn failed_check(fact: &serde_json::Value) -> Option<String> {
     let check = fact["check"].as_str().filter(|_| fact["passed"] == false)?;
     Some(format!("the check {check} failed"))

@@ -59,12 +59,10 @@ pub(super) fn compare(
     (text, end)
 }
 
-/// Differences between tasks that are in both reports.
 #[derive(Default)]
 struct TaskDifferences {
     worse: Vec<String>,
     better: Vec<String>,
-    /// Lines with the differences in the number of steps.
     longer: Vec<(u64, String)>,
 }
 
@@ -118,7 +116,6 @@ fn steps(attempts: &[&AttemptOutcome]) -> u64 {
     median(attempts.iter().map(|attempt| attempt.steps))
 }
 
-/// Returns the totals of both reports, with their differences.
 fn figures(old: &EvaluationReport, new: &EvaluationReport) -> String {
     let (was, is) = (&old.totals, &new.totals);
     let rows = [

@@ -12,13 +12,9 @@ const NUMBER: &str = r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?";
 pub(super) enum ExpectedAnswer {
     /// The answer is this text; marks around it do not matter.
     Exact(String),
-    /// The answer contains this text.
     Contains(String),
-    /// The answer contains a match of this pattern.
     Pattern(Regex),
-    /// The answer contains this number.
     Number(f64),
-    /// The answer contains each of these texts.
     All(Vec<String>),
 }
 
@@ -33,7 +29,6 @@ enum ExpectationForm {
     Rule(ExpectedRule),
 }
 
-/// The rules by name.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ExpectedRule {

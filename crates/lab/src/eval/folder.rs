@@ -17,11 +17,9 @@ use crate::{CommandEnd, Installation, LabError};
 /// there is kept.
 pub(super) const CHECKS: &str = ".gyrus-checks";
 
-/// A disposable folder with the files of a task.
 pub(super) struct TaskFolder(TempDir);
 
 impl TaskFolder {
-    /// Creates the folder with the files of the suite and those of the task.
     pub(super) fn new(
         task: &EvalTask,
         suite_files: &BTreeMap<OsString, Vec<u8>>,

@@ -47,7 +47,6 @@ pub(super) struct FolderServer {
 }
 
 impl FolderServer {
-    /// Serves the folder of the package, or its `html`.
     pub(super) fn serve(folder: &Path) -> Result<Self, LabError> {
         let failed = |error: io::Error| {
             LabError::usage(format!("{} holds no MiniWoB++", folder.display()))
@@ -96,7 +95,6 @@ impl FolderServer {
         }
     }
 
-    /// Returns the origin of the pages.
     pub(super) fn origin(&self) -> &str {
         &self.origin
     }

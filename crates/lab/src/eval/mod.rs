@@ -16,8 +16,7 @@ mod served;
 mod setting;
 mod stand_in;
 mod suite;
-mod desktop_suite;
-mod everyday;
+mod built_in;
 mod miniwob;
 mod running;
 mod report;
@@ -222,7 +221,6 @@ pub fn compare(old: &Path, new: &Path, console: &LabConsole) -> Result<TrialEnd,
     Ok(end)
 }
 
-/// An attempt before its start.
 struct PlannedAttempt<'a> {
     suite: &'a Suite,
     task: &'a EvalTask,
@@ -253,7 +251,6 @@ fn attempts<'a>(
 }
 
 impl PlannedAttempt<'_> {
-    /// Returns the attempt as it is told of if there is no run.
     fn without_a_run(&self, why: String, skipped: bool) -> FilmedAttempt {
         let attempt = AttemptOutcome {
             task: self.task.id.clone(),
@@ -271,7 +268,6 @@ impl PlannedAttempt<'_> {
     }
 }
 
-/// The attempts in progress.
 struct AttemptsAtWork<'a> {
     options: &'a EvalOptions,
     pages: Option<&'a FolderServer>,
@@ -497,7 +493,6 @@ impl Folder {
         })
     }
 
-    /// The page of the report, written.
     fn write(
         self,
         gyrus: &dyn Installation,

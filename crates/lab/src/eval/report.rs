@@ -173,7 +173,6 @@ impl EvaluationReport {
         tasks
     }
 
-    /// The figures, for a person.
     pub(super) fn table(&self, console: &LabConsole) -> String {
         let totals = &self.totals;
         let (low, high) = totals.interval;
@@ -294,7 +293,6 @@ pub(super) fn heading(console: &LabConsole) -> String {
     format!("{}\n", console.paint(Tone::Aside, &line))
 }
 
-/// An attempt in a line, and in another why it failed.
 pub(super) fn line(attempt: &AttemptOutcome, repeats: u32, console: &LabConsole) -> String {
     let name = match repeats {
         1 => attempt.task.clone(),
@@ -376,7 +374,6 @@ impl Totals {
 }
 
 impl Totals {
-    /// Returns the tokens of all prompts and replies.
     pub(super) fn tokens(&self) -> u64 {
         self.fresh_tokens + self.cached_tokens + self.output_tokens
     }

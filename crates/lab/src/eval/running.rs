@@ -48,7 +48,6 @@ const LINE: u64 = 64 << 20;
 
 pub(super) struct AttemptSetting<'a> {
     pub(super) task: &'a EvalTask,
-    /// Files of the attempt's folder, by name.
     pub(super) files: &'a BTreeMap<OsString, Vec<u8>>,
     pub(super) repeat: u32,
     /// The options that vary, as they are in this attempt.
@@ -62,7 +61,6 @@ pub(super) struct AttemptSetting<'a> {
     pub(super) gyrus: &'a dyn Installation,
 }
 
-/// An attempt, with the last picture of its run.
 pub(super) struct FilmedAttempt {
     pub(super) attempt: AttemptOutcome,
     pub(super) frame: Option<Image>,
@@ -136,7 +134,6 @@ impl AttemptSetting<'_> {
         })
     }
 
-    /// Decides what became of the attempt.
     async fn settled(
         &self,
         mut fold: AttemptReader,
@@ -191,7 +188,6 @@ impl AttemptSetting<'_> {
     }
 }
 
-/// The reason why a run was cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CutReason {
     ByPerson,

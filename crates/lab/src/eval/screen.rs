@@ -14,7 +14,6 @@ const IN_SANDBOX: &str = "x11:sandbox";
 
 pub(super) enum AttemptScreen<'a> {
     Browser {
-        /// Address at which the screen begins.
         start: String,
         /// Origins that gyrus itself serves for the attempt. What is asked about these is allowed.
         ours: Vec<String>,
@@ -27,10 +26,7 @@ pub(super) enum AttemptScreen<'a> {
     /// No screen: nothing beyond what the policy allows in the attempt's folder is allowed.
     NoScreen,
     /// None, beside a server of tools that the task brings. Its calls are allowed.
-    Server {
-        /// File that describes the server.
-        description: String,
-    },
+    Server { description: String },
 }
 
 impl AttemptScreen<'_> {
@@ -44,7 +40,6 @@ impl AttemptScreen<'_> {
         }
     }
 
-    /// Whether anything on the screen may be allowed.
     pub(super) fn may_allow(&self) -> bool {
         match self {
             Self::Browser { ours, .. } => !ours.is_empty(),
@@ -73,7 +68,6 @@ impl AttemptScreen<'_> {
         }
     }
 
-    /// Returns the reason for a no, for the model.
     pub(super) fn limit(&self) -> &'static str {
         match self {
             Self::Browser { .. } => "an evaluation allows only what is about its own pages",

@@ -23,7 +23,6 @@ const PROTOCOL: &str = "2025-06-18";
 /// File with the expected calls, as the protocol has them, a line each.
 const CALLS: &str = "gyrus-expected-calls.jsonl";
 
-/// A server of tools, as a task names it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TaskServer {
@@ -39,7 +38,6 @@ pub(super) struct TaskServer {
     pub(super) expected: Vec<ExpectedCall>,
 }
 
-/// A call of one of the server's tools.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExpectedCall {
@@ -48,7 +46,6 @@ pub(super) struct ExpectedCall {
     pub(super) with: Map<String, Value>,
 }
 
-/// The server of one attempt, in a folder that may be lost.
 pub(super) struct AttemptServer(TempDir);
 
 impl AttemptServer {

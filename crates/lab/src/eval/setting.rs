@@ -40,7 +40,6 @@ impl FromStr for OptionAxis {
 }
 
 impl OptionAxis {
-    /// Whether it says which models are asked.
     pub(super) fn is_model(&self) -> bool {
         self.option == "model"
     }
@@ -60,7 +59,6 @@ const OWN: [&str; 10] = [
     "mcp-config",
 ];
 
-/// One combination.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct EvalSetting {
     /// Its values in words, such as `loop=plan effort=low`; empty if nothing varies.

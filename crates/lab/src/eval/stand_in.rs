@@ -13,7 +13,6 @@ const LARGEST: u64 = 1 << 20;
 pub(super) struct StandIn {
     /// The path as the task has it, absolute and without a slash at its end.
     pub(super) path: String,
-    /// The place, relative to the attempt's folder.
     pub(super) place: PathBuf,
 }
 
@@ -51,12 +50,10 @@ impl StandIn {
     }
 }
 
-/// Whether a character goes on with a name.
 fn goes_on(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// Replaces the paths in all files of text below a folder.
 pub(super) fn replace_in_files(stand_ins: &[StandIn], folder: &Path) -> io::Result<()> {
     let mut open = vec![folder.to_owned()];
     while let Some(below) = open.pop().filter(|_| !stand_ins.is_empty()) {

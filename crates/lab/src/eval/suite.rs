@@ -13,28 +13,15 @@ use gyrus_text::{file_mistake, fits};
 use serde::Deserialize;
 
 use super::{
-    desktop_suite, everyday, formats,
+    built_in::{BUILT_IN, BuiltInSuite},
+    formats,
     task::{EvalTask, ScreenKind, is_address},
 };
-use crate::{LabError, sites};
-
-/// The name of the suite that comes with gyrus.
-pub(super) const BUILT_IN: &str = "demo-site";
-
-/// The name of the suite of tasks for the skills that come with gyrus, and its tasks.
-const SKILLS: &str = "skills";
-const SKILL_TASKS: &str = include_str!("../../suite-of-skills/tasks.toml");
-
-/// The name of the suite of tasks on programs of a desktop.
-const DESKTOP: &str = "desktop";
-
-/// The name of the suite of tasks without a screen.
-const EVERYDAY: &str = "everyday";
+use crate::LabError;
 
 /// Maximum number of tasks of one evaluation.
 const MOST: usize = 10_000;
 
-/// The tasks of one server.
 #[derive(Debug)]
 pub(super) struct Suite {
     /// Name of the suite, as the person gave it.
@@ -44,7 +31,6 @@ pub(super) struct Suite {
     pub(super) files: BTreeMap<OsString, Vec<u8>>,
 }
 
-/// A file of tasks.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SuiteFile {
@@ -60,12 +46,9 @@ struct SuiteFile {
 pub(super) fn load(named: &[String], only: Option<&str>) -> Result<Vec<Suite>, LabError> {
     let mut suites = Vec::new();
     for name in named {
-        let mut suite = match name.as_str() {
-            BUILT_IN => built_in(sites::suite::tasks(), of_sites())?,
-            SKILLS => built_in([(SKILLS, SKILL_TASKS)], of_sites())?,
-            DESKTOP => built_in(desktop_suite::tasks(), desktop_suite::files())?,
-            EVERYDAY => built_in(everyday::tasks(), std::iter::empty())?,
-            path => from_path(Path::new(path))?,
+        let mut suite = match BUILT_IN.iter().find(|suite| suite.name == name) {
+            Some(suite) => read(suite)?,
+            None => from_path(Path::new(name))?,
         };
         suite.name.clone_from(name);
         if suite.tasks.is_empty() {
@@ -116,28 +99,19 @@ pub(super) fn choose(suites: &mut [Suite], only: Option<&str>) -> Result<(), Lab
     Ok(())
 }
 
-/// Returns a suite that comes with gyrus, of these files of tasks, with the files that a task is
-/// given.
-fn built_in<'a>(
-    written: impl IntoIterator<Item = (&'a str, &'a str)>,
-    files: impl Iterator<Item = (&'a str, &'a [u8])>,
-) -> Result<Suite, LabError> {
+fn read(suite: &BuiltInSuite) -> Result<Suite, LabError> {
     let mut tasks = Vec::new();
-    for (name, text) in written {
+    for (name, text) in suite.tasks {
         tasks.extend(parse(Path::new(name), text)?);
     }
+    let files = suite.files.iter();
     Ok(Suite {
-        name: BUILT_IN.to_owned(),
+        name: suite.name.to_owned(),
         tasks,
         files: files
-            .map(|(name, bytes)| (name.into(), bytes.into()))
+            .map(|(name, bytes)| (name.into(), bytes.to_vec()))
             .collect(),
     })
-}
-
-/// Returns the files that tasks on the sites are given.
-fn of_sites() -> impl Iterator<Item = (&'static str, &'static [u8])> {
-    sites::suite::files().map(|(name, text)| (name, text.as_bytes()))
 }
 
 /// Tasks of a public suite in its own form; else a file, or all files of a folder that end with
@@ -153,9 +127,7 @@ fn from_path(path: &Path) -> Result<Suite, LabError> {
     let failed = |error: io::Error| {
         LabError::usage(format!("the suite {} cannot be read", path.display()))
             .because(error)
-            .hint(format!(
-                "name a TOML file, a folder of them, {BUILT_IN}, {SKILLS}, {DESKTOP} or {EVERYDAY}"
-            ))
+            .hint("name a TOML file, a folder of them, demo-site, skills, desktop or everyday")
     };
     let (folder, written) = if !path.is_dir() {
         (
@@ -187,7 +159,6 @@ fn from_path(path: &Path) -> Result<Suite, LabError> {
     })
 }
 
-/// The files of a folder, in order.
 fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut files: Vec<PathBuf> = paths.collect::<io::Result<_>>()?;
@@ -430,7 +401,7 @@ mod tests {
     /// Checks the suite, so that mistakes are found without playing it.
     #[test]
     fn the_everyday_tasks_are_sound() {
-        let suites = load(&[EVERYDAY.to_owned()], None).unwrap();
+        let suites = load(&["everyday".to_owned()], None).unwrap();
         let tasks = &suites[0].tasks;
         assert!(tasks.len() >= 60, "{}", tasks.len());
         // The player knows a task by its goal.
@@ -449,7 +420,7 @@ mod tests {
         ] {
             assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
         }
-        let said = told(load(&[BUILT_IN.to_owned()], Some("shop-ordr-lamp")).unwrap_err());
+        let said = told(load(&["demo-site".to_owned()], Some("shop-ordr-lamp")).unwrap_err());
         assert!(said.contains("did you mean `shop-order-lamp`?"), "{said}");
     }
 }

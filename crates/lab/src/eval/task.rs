@@ -97,18 +97,15 @@ pub(super) struct EvalTask {
     /// Address at which the suite is served; `None` for what gyrus serves itself.
     #[serde(skip)]
     pub(super) address: Option<String>,
-    /// The screen for playing the suite.
     #[serde(skip)]
     pub(super) screen: ScreenKind,
 }
 
-/// The kind of screen for playing a suite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ScreenKind {
     #[default]
     Browser,
-    /// A desktop of the run's own.
     X11,
     /// No screen: the task is work in a folder.
     #[serde(rename = "none")]
@@ -164,7 +161,6 @@ impl EvalTask {
         self.budget.seconds.unwrap_or(usual)
     }
 
-    /// Whether gyrus serves the pages of the task.
     pub(super) fn is_served_here(&self) -> bool {
         self.address.is_none() && !is_address(&self.start)
     }
@@ -178,7 +174,6 @@ impl EvalTask {
         }
     }
 
-    /// Returns the first mistake in the task, if there is one.
     pub(super) fn mistake(&self) -> Option<String> {
         let id = &self.id;
         let is_kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -256,7 +251,6 @@ impl EvalTask {
         Ok(arguments)
     }
 
-    /// Returns a text of the task as it reads in this folder.
     pub(super) fn placed(&self, text: &str, folder: &Path) -> String {
         let text = text.to_owned();
         let stand_ins = self.stand_ins.iter();
@@ -380,13 +374,11 @@ impl EvalTask {
         ))
     }
 
-    /// Whether the evaluation runs commands of the task.
     pub(super) fn needs_sandbox(&self) -> bool {
         let has_commands = self.setup.is_some() || !self.checks.is_empty() || self.server.is_some();
         self.screen == ScreenKind::NoScreen && has_commands && self.left_out.is_none()
     }
 
-    /// Checks that the programs of a desktop are installed.
     pub(super) fn needs_programs(&self) -> Result<(), LabError> {
         match self.missing() {
             Some(missing) if self.screen == ScreenKind::X11 => Err(LabError::usage(missing).hint(

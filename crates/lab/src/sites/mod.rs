@@ -12,7 +12,6 @@ mod pages;
 mod restyle;
 mod rules;
 mod server;
-pub mod suite;
 mod world;
 
 use std::{io, net::SocketAddr, sync::Arc};

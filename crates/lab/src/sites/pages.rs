@@ -21,7 +21,6 @@ pub(crate) struct SiteFiles {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     html: &'static str,
-    /// The initial data of the site, as JSON.
     data: &'static str,
 }
 
@@ -73,7 +72,6 @@ pub(crate) fn data(name: &str) -> Value {
     serde_json::from_str(data).unwrap_or(Value::Null)
 }
 
-/// Returns the initial data of a site in a world.
 pub(crate) fn data_in(world: &str, name: &str) -> Value {
     let mut data = data(name);
     if let Some(restyling) = PageChanges::of(world) {

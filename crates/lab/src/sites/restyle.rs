@@ -29,7 +29,6 @@ pub const KINDS: [&str; 14] = [
 /// Maximum number of kinds that a world without named kinds may have.
 const PLAIN: usize = 7;
 
-/// The changes to the pages of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PageChanges {
     seed: u32,
@@ -37,7 +36,6 @@ pub(crate) struct PageChanges {
 }
 
 impl PageChanges {
-    /// Returns the changes that a world's name requests.
     pub(crate) fn of(world: &str) -> Option<Self> {
         let rest = world.strip_prefix("restyle")?;
         let rest = rest.split('-').next().unwrap_or_default();

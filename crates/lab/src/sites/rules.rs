@@ -8,7 +8,6 @@ use crate::sites::{
     world::{SiteEvent, SiteRefusal},
 };
 
-/// An event with the data for the ledger.
 pub(crate) struct AdmissibleEvent<'a> {
     pub(crate) site: &'a str,
     pub(crate) kind: &'a str,

@@ -34,13 +34,11 @@ const MAX_BODY: usize = 256 * 1024;
 /// The longest that an answer is held back.
 const MAX_DELAY: Duration = Duration::from_secs(10);
 
-/// Listens on this machine only.
 pub(crate) async fn listen(port: Option<u16>) -> io::Result<TcpListener> {
     gyrus_text::check_http_date(SystemTime::now())?;
     TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0))).await
 }
 
-/// Returns the origin of an address as pages write it.
 pub(crate) fn origin(address: SocketAddr) -> String {
     format!("http://{address}")
 }
@@ -145,7 +143,6 @@ async fn act(
 }
 
 impl SiteState {
-    /// Creates the state of an origin beside `other`.
     pub(crate) fn new(worlds: &Arc<Worlds>, holds: &Arc<SiteHolds>, other: SocketAddr) -> Self {
         Self {
             worlds: worlds.clone(),

@@ -35,9 +35,7 @@ pub struct SiteEvent {
 /// The reason why an event did not happen.
 #[derive(Debug, PartialEq)]
 pub(crate) enum SiteRefusal {
-    /// A bound is reached.
     Full(&'static str),
-    /// The visitor's data is invalid.
     Invalid(String),
 }
 
@@ -50,7 +48,6 @@ impl fmt::Display for SiteRefusal {
     }
 }
 
-/// All worlds of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Worlds(Mutex<BTreeMap<String, SiteWorld>>);
 
@@ -72,7 +69,6 @@ impl Worlds {
             .unwrap_or_default()
     }
 
-    /// Records an event, if the site's rules allow it.
     pub(crate) fn act(
         &self,
         world: &str,

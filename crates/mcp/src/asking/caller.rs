@@ -14,9 +14,7 @@ const MAX_NOTE: usize = 300;
 
 /// The run's side of a call in progress.
 pub(crate) struct Caller<'a> {
-    /// Name of the server.
     pub(super) server: &'a str,
-    /// Name of the tool, as models know it.
     pub(super) tool: &'a str,
     pub(super) site: &'a dyn Site,
     /// The login tokens for the server, which are removed from all texts.

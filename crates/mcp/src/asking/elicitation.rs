@@ -59,7 +59,6 @@ fn declined(caller: &Caller<'_>, what: &str, why: &str) -> QuestionEnd {
     QuestionEnd::Declined
 }
 
-/// Asks the person to fill in a form.
 async fn fill(caller: &Caller<'_>, message: &str, form: &RequestedForm) -> QuestionEnd {
     let what = "an answer of the person";
     if message.chars().count() > MAX_MESSAGE {

@@ -33,7 +33,6 @@ const NAME_LENGTH: usize = 32;
 /// The word by which a person refuses on every surface.
 const DECLINE: &str = "decline";
 
-/// A form, as described by a server.
 #[derive(Debug)]
 pub(super) struct RequestedForm {
     fields: Vec<RequestedField>,
@@ -45,12 +44,10 @@ struct RequestedField {
     title: String,
     description: String,
     required: bool,
-    /// The value that the server suggests, as text.
     suggested: Option<String>,
     kind: FieldKind,
 }
 
-/// The kind of a field's value.
 #[derive(Debug)]
 enum FieldKind {
     Text {
@@ -80,7 +77,6 @@ enum TextFormat {
     DateTime,
 }
 
-/// An option, with the words for choosing it.
 #[derive(Debug)]
 struct FormOption {
     value: String,
@@ -163,7 +159,6 @@ impl RequestedForm {
         }
     }
 
-    /// Returns sentences that say how to answer.
     pub(super) fn how_to_answer(&self) -> Vec<String> {
         let mut said = vec![
             "the answer goes to that server; no server may ask for a password, key, token or card \
@@ -269,7 +264,6 @@ impl RequestedForm {
     }
 }
 
-/// Whether an answer in words refuses.
 pub(super) fn declines(words: &str) -> bool {
     words.trim().eq_ignore_ascii_case(DECLINE)
 }
@@ -331,7 +325,6 @@ impl RequestedField {
         format!("`{}` is not {wanted}", self.shown_name())
     }
 
-    /// Parses a value from a person's words.
     fn value(&self, words: &str) -> Result<Value, String> {
         if words.chars().count() > MAX_VALUE {
             return Err(self.misfit("a short value"));

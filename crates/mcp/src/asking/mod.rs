@@ -33,14 +33,11 @@ pub enum RequestPolicy {
     Refused,
 }
 
-/// A request of a server, with the way to answer it.
 pub(crate) enum ServerRequest {
-    /// A question to the person.
     Elicitation(
         Box<ElicitRequestParams>,
         oneshot::Sender<Result<ElicitResult, ErrorData>>,
     ),
-    /// A prompt for a model.
     Sampling(
         Box<CreateMessageRequestParams>,
         oneshot::Sender<Result<CreateMessageResult, ErrorData>>,

@@ -3,74 +3,55 @@
 //! It goes by words in a few languages, so it is an obstacle to a careless server and to a simple
 //! attack, not a proof: what a person types is looked at again ([`gyrus_contract::Site`]).
 
-/// Long words that are recognised in any spelling: with spaces, digits for letters, in one.
+/// Kinds of secrets, each with the long words that are recognised in any spelling: with spaces,
+/// digits for letters, in one.
 const ANYWHERE: &[(&str, &str)] = &[
-    ("password", "a password"),
-    ("passwort", "a password"),
-    ("kennwort", "a password"),
-    ("motdepasse", "a password"),
-    ("contrasena", "a password"),
-    ("contraseña", "a password"),
-    ("parola", "a password"),
-    ("wachtwoord", "a password"),
-    ("пароль", "a password"),
-    ("密码", "a password"),
-    ("密碼", "a password"),
-    ("パスワード", "a password"),
-    ("passphrase", "a passphrase"),
-    ("passcode", "a passcode"),
-    ("seedphrase", "a recovery phrase"),
-    ("recoveryphrase", "a recovery phrase"),
-    ("recoverycode", "a recovery code"),
-    ("mnemonicphrase", "a recovery phrase"),
-    ("apikey", "a key"),
-    ("accesskey", "a key"),
-    ("secretkey", "a key"),
-    ("privatekey", "a key"),
-    ("signingkey", "a key"),
-    ("encryptionkey", "a key"),
-    ("sshkey", "a key"),
-    ("clientsecret", "a secret"),
-    ("accesstoken", "a token"),
-    ("authtoken", "a token"),
-    ("bearertoken", "a token"),
-    ("refreshtoken", "a token"),
-    ("sessioncookie", "a cookie"),
-    ("credential", "credentials"),
-    ("creditcard", "a card number"),
-    ("debitcard", "a card number"),
-    ("cardnumber", "a card number"),
-    ("kreditkarte", "a card number"),
-    ("securitycode", "a security code"),
-    ("verificationcode", "a code"),
-    ("onetimecode", "a code"),
-    ("socialsecurity", "a social security number"),
+    (
+        "a password",
+        "password passwort kennwort motdepasse contrasena contraseña parola wachtwoord пароль 密码 密碼 パスワード",
+    ),
+    ("a passphrase", "passphrase"),
+    ("a passcode", "passcode"),
+    (
+        "a recovery phrase",
+        "seedphrase recoveryphrase mnemonicphrase",
+    ),
+    ("a recovery code", "recoverycode"),
+    (
+        "a key",
+        "apikey accesskey secretkey privatekey signingkey encryptionkey sshkey",
+    ),
+    ("a secret", "clientsecret"),
+    ("a token", "accesstoken authtoken bearertoken refreshtoken"),
+    ("a cookie", "sessioncookie"),
+    ("credentials", "credential"),
+    (
+        "a card number",
+        "creditcard debitcard cardnumber kreditkarte",
+    ),
+    ("a security code", "securitycode"),
+    ("a code", "verificationcode onetimecode"),
+    ("a social security number", "socialsecurity"),
 ];
 
-/// Words that ask for a secret wherever they occur as whole words.
+/// Kinds of secrets, each with words that ask for one wherever they occur as whole words.
 const WORDS: &[(&str, &str)] = &[
-    ("passwd", "a password"),
-    ("pwd", "a password"),
-    ("senha", "a password"),
-    ("token", "a token"),
-    ("tokens", "a token"),
-    ("jwt", "a token"),
-    ("otp", "a code"),
-    ("totp", "a code"),
-    ("cvv", "a card's code"),
-    ("cvc", "a card's code"),
-    ("iban", "an account number"),
+    ("a password", "passwd pwd senha"),
+    ("a token", "token tokens jwt"),
+    ("a code", "otp totp"),
+    ("a card's code", "cvv cvc"),
+    ("an account number", "iban"),
 ];
 
-/// Words that ask for a secret as the name or title of a field.
+/// Kinds of secrets, each with words that ask for one as the name or title of a field.
 const NAMES: &[(&str, &str)] = &[
-    ("pass", "a password"),
-    ("pin", "a PIN"),
-    ("key", "a key"),
-    ("secret", "a secret"),
-    ("cookie", "a cookie"),
-    ("ssn", "a social security number"),
-    ("pan", "a card number"),
+    ("a password", "pass"),
+    ("a PIN", "pin"),
+    ("a key", "key"),
+    ("a secret", "secret"),
+    ("a cookie", "cookie"),
+    ("a social security number", "ssn"),
+    ("a card number", "pan"),
 ];
 
 /// Returns the kind of secret that a message or description asks for.
@@ -84,8 +65,7 @@ pub(super) fn wanted(text: &str) -> Option<&'static str> {
     }
     let plain = words.concat();
     let read = plain.chars().map(letter_of).collect::<String>();
-    let stands = |(word, _): &&(&str, &str)| plain.contains(word) || read.contains(word);
-    ANYWHERE.iter().find(stands).map(|(_, what)| *what)
+    asked(ANYWHERE, |word| plain.contains(word) || read.contains(word))
 }
 
 /// Returns the kind of secret that the name or title of a field asks for.
@@ -100,11 +80,14 @@ pub(super) fn named(name: &str) -> Option<&'static str> {
     })
 }
 
-fn among(words: &[String], known: &[(&'static str, &'static str)]) -> Option<&'static str> {
-    let found = known
-        .iter()
-        .find(|(word, _)| words.iter().any(|said| said == word));
-    found.map(|(_, what)| *what)
+fn among(words: &[String], known: &[(&'static str, &str)]) -> Option<&'static str> {
+    asked(known, |word| words.iter().any(|said| said == word))
+}
+
+/// Returns the kind of secret of which a word fits.
+fn asked(known: &[(&'static str, &str)], fits: impl Fn(&str) -> bool) -> Option<&'static str> {
+    let found = known.iter().find(|(_, words)| words.split(' ').any(&fits));
+    found.map(|(what, _)| *what)
 }
 
 /// Returns the words in lower case, without joining characters: `apiKey` and `API_KEY` are two.

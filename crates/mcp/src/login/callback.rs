@@ -20,19 +20,16 @@ const HEAD_LIMIT: Duration = Duration::from_secs(5);
 /// Path of the answer.
 const PATH: &str = "/callback";
 
-/// A port that waits for the answer.
 pub(super) struct Callbacks {
     listener: TcpListener,
     address: String,
 }
 
-/// The answer of the authorization server.
 pub(super) struct AuthorizationAnswer {
     pub(super) code: String,
     pub(super) issuer: Option<String>,
 }
 
-/// A request to the port.
 enum CallbackRequest {
     /// The answer, or the reason why the login was refused.
     Answered(Result<AuthorizationAnswer, String>),

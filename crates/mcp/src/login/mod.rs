@@ -198,7 +198,6 @@ pub(crate) fn scrub_text(text: &mut String, tokens: &[String]) {
     }
 }
 
-/// Removes these tokens from every text of a value.
 pub(crate) fn scrub(value: &mut Value, tokens: &[String]) {
     match value {
         Value::String(text) => scrub_text(text, tokens),

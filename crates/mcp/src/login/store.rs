@@ -13,14 +13,12 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Content of the file.
 #[derive(Serialize, Deserialize)]
 struct StoredLogins {
     url: String,
     credentials: StoredCredentials,
 }
 
-/// The file of a server's tokens.
 #[derive(Clone)]
 pub(super) struct LoginFile {
     file: PathBuf,

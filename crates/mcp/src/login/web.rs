@@ -18,9 +18,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Maximum bytes of an answer.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Requests for a login at one server.
 pub(super) struct Web {
-    /// The server for which the login is.
     server: Url,
 }
 

@@ -114,7 +114,6 @@ impl ImportFound {
         }
     }
 
-    /// Adds the servers of a file.
     fn servers(&mut self, shape: ServerFileShape, text: &str, path: &Path) {
         let shown = path.display();
         for read in read_servers(shape, text) {
@@ -209,7 +208,6 @@ impl ImportFound {
         Ok(())
     }
 
-    /// Imports a file, or the rules in a folder, as guidelines.
     fn rules(&mut self, path: &Path) {
         let one = |found: &mut Self, path: &Path| {
             let text = text(path).map_err(|error| error.to_string())?;

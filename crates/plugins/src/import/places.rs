@@ -17,17 +17,14 @@ pub(super) struct ImportPlace {
     pub(super) form: PlaceKind,
 }
 
-/// Folders in which paths begin.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PathRoot {
     Home,
     Folder,
 }
 
-/// Kinds of things to import.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PlaceKind {
-    /// Servers, in a file of this shape.
     Servers(ServerFileShape),
     /// A folder of skills, each in a folder.
     Skills,
@@ -39,7 +36,6 @@ pub(super) enum PlaceKind {
     Unknown(&'static str),
 }
 
-/// Shapes of files that name servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerFileShape {
     /// JSON with `mcpServers`.
@@ -72,9 +68,12 @@ const fn folder(path: &'static str, form: PlaceKind) -> ImportPlace {
     }
 }
 
-const fn servers(shape: ServerFileShape) -> PlaceKind {
-    PlaceKind::Servers(shape)
-}
+const COMMON: PlaceKind = PlaceKind::Servers(ServerFileShape::Common);
+const CLAUDE_CODE: PlaceKind = PlaceKind::Servers(ServerFileShape::ClaudeCode);
+const VS_CODE: PlaceKind = PlaceKind::Servers(ServerFileShape::VsCode);
+const GEMINI: PlaceKind = PlaceKind::Servers(ServerFileShape::Gemini);
+const CODEX: PlaceKind = PlaceKind::Servers(ServerFileShape::Codex);
+const OPEN_CODE: PlaceKind = PlaceKind::Servers(ServerFileShape::OpenCode);
 
 const COMMANDS: PlaceKind =
     PlaceKind::Unknown("copy the files to commands/ beside gyrus's config.toml: /NAME begins them");
@@ -92,7 +91,7 @@ pub const SOURCES: &[ImportSource] = &[
         name: "claude-code",
         title: "Claude Code",
         places: &[
-            home(".claude.json", servers(ServerFileShape::ClaudeCode)),
+            home(".claude.json", CLAUDE_CODE),
             home(".claude/settings.json", RIGHTS),
             home(".claude/skills", PlaceKind::Skills),
             home(".claude/agents", PlaceKind::Agents),
@@ -107,13 +106,10 @@ pub const SOURCES: &[ImportSource] = &[
         name: "claude-desktop",
         title: "Claude Desktop",
         places: &[
-            home(
-                ".config/Claude/claude_desktop_config.json",
-                servers(ServerFileShape::Common),
-            ),
+            home(".config/Claude/claude_desktop_config.json", COMMON),
             home(
                 "Library/Application Support/Claude/claude_desktop_config.json",
-                servers(ServerFileShape::Common),
+                COMMON,
             ),
         ],
     },
@@ -121,21 +117,21 @@ pub const SOURCES: &[ImportSource] = &[
         name: "codex",
         title: "Codex",
         places: &[
-            home(".codex/config.toml", servers(ServerFileShape::Codex)),
+            home(".codex/config.toml", CODEX),
             home(".codex/skills", PlaceKind::Skills),
             home(".codex/prompts", COMMANDS),
             home(".codex/AGENTS.md", FOR_ALL),
-            folder(".codex/config.toml", servers(ServerFileShape::Codex)),
+            folder(".codex/config.toml", CODEX),
         ],
     },
     ImportSource {
         name: "gemini",
         title: "Gemini CLI",
         places: &[
-            home(".gemini/settings.json", servers(ServerFileShape::Gemini)),
+            home(".gemini/settings.json", GEMINI),
             home(".gemini/commands", COMMANDS),
             home(".gemini/GEMINI.md", FOR_ALL),
-            folder(".gemini/settings.json", servers(ServerFileShape::Gemini)),
+            folder(".gemini/settings.json", GEMINI),
             folder("GEMINI.md", PlaceKind::Rules),
         ],
     },
@@ -143,8 +139,8 @@ pub const SOURCES: &[ImportSource] = &[
         name: "cursor",
         title: "Cursor",
         places: &[
-            home(".cursor/mcp.json", servers(ServerFileShape::Common)),
-            folder(".cursor/mcp.json", servers(ServerFileShape::Common)),
+            home(".cursor/mcp.json", COMMON),
+            folder(".cursor/mcp.json", COMMON),
             folder(".cursor/rules", PlaceKind::Rules),
             folder(".cursorrules", PlaceKind::Rules),
         ],
@@ -153,11 +149,8 @@ pub const SOURCES: &[ImportSource] = &[
         name: "vscode",
         title: "VS Code",
         places: &[
-            home(
-                ".config/Code/User/mcp.json",
-                servers(ServerFileShape::VsCode),
-            ),
-            folder(".vscode/mcp.json", servers(ServerFileShape::VsCode)),
+            home(".config/Code/User/mcp.json", VS_CODE),
+            folder(".vscode/mcp.json", VS_CODE),
             folder(".github/copilot-instructions.md", PlaceKind::Rules),
         ],
     },
@@ -165,10 +158,7 @@ pub const SOURCES: &[ImportSource] = &[
         name: "windsurf",
         title: "Windsurf",
         places: &[
-            home(
-                ".codeium/windsurf/mcp_config.json",
-                servers(ServerFileShape::Common),
-            ),
+            home(".codeium/windsurf/mcp_config.json", COMMON),
             folder(".windsurfrules", PlaceKind::Rules),
         ],
     },
@@ -178,7 +168,7 @@ pub const SOURCES: &[ImportSource] = &[
         places: &[
             home(
                 ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-                servers(ServerFileShape::Common),
+                COMMON,
             ),
             folder(".clinerules", PlaceKind::Rules),
         ],
@@ -187,12 +177,9 @@ pub const SOURCES: &[ImportSource] = &[
         name: "opencode",
         title: "OpenCode",
         places: &[
-            home(
-                ".config/opencode/opencode.json",
-                servers(ServerFileShape::OpenCode),
-            ),
+            home(".config/opencode/opencode.json", OPEN_CODE),
             home(".config/opencode/AGENTS.md", FOR_ALL),
-            folder("opencode.json", servers(ServerFileShape::OpenCode)),
+            folder("opencode.json", OPEN_CODE),
         ],
     },
 ];

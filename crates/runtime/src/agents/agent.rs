@@ -337,7 +337,6 @@ struct ActionInProgress<'e> {
     event: &'e Event,
     /// The event's position and the action's number.
     id: (EventPosition, usize),
-    /// The run that was started for the action.
     run: Option<RunId>,
 }
 

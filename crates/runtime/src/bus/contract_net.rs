@@ -99,7 +99,6 @@ pub struct ContractResult {
     pub value: Value,
 }
 
-/// The verdict on a bid, as sent to the bidder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum BidVerdict {
@@ -119,7 +118,6 @@ pub enum AwardAnswer {
     Failed(String),
 }
 
-/// A bid in the competition.
 struct BidCandidate {
     score: f64,
     bid: Arc<Event>,
@@ -226,7 +224,6 @@ fn check(options: &ContractOptions) -> Result<(), BusError> {
     Ok(())
 }
 
-/// A contract in progress.
 struct Contract<'a> {
     bus: &'a EventBus,
     origin: Origin,
@@ -279,7 +276,6 @@ impl Contract<'_> {
         Ok(candidates)
     }
 
-    /// Sends an event to a bidder.
     fn message(&self, bid: &Event, verdict: BidVerdict) -> Option<Event> {
         let payload = serde_json::to_value(verdict).expect("a verdict is a string");
         let mut message = bid.reply(self.caller.clone(), self.origin.clone(), payload)?;

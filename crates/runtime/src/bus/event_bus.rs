@@ -102,7 +102,6 @@ impl EventBus {
         Ok(self.deliver(&event).await)
     }
 
-    /// Delivers a checked event.
     pub(super) async fn deliver(&self, event: &Arc<Event>) -> usize {
         if event.topic.is_private() {
             return usize::from(self.parts.replies.deliver(event));
@@ -170,7 +169,6 @@ impl Drop for BusParts {
     }
 }
 
-/// Checks the patterns of a subscription.
 pub(super) fn check_patterns(patterns: &[TopicPattern]) -> Result<(), BusError> {
     let invalid = |reason: String| {
         let what = "patterns";

@@ -58,7 +58,6 @@ pub struct SubscriptionStatus {
     pub dropped: u64,
 }
 
-/// The queue of a subscription.
 #[derive(Debug)]
 pub(super) struct EventQueue {
     name: String,
@@ -78,14 +77,11 @@ struct QueueState {
     dropped_last: u64,
     dropped: u64,
     is_closed: bool,
-    /// The waker of a receiver that waits for the next event.
     receiver: Option<Waker>,
 }
 
-/// The outcome of offering an event to a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OfferOutcome {
-    /// The event waits in the queue.
     Queued,
     /// The event was dropped, or the subscription is closed.
     Dropped,

@@ -30,7 +30,6 @@ pub(super) fn deadline(within: Duration) -> Instant {
     Instant::now() + within.min(LONGEST_WAIT)
 }
 
-/// The conversations that wait for replies.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     open: Mutex<HashMap<Topic, Arc<EventQueue>>>,

@@ -25,7 +25,6 @@ const REMEMBERED: usize = 1_000_000;
 /// The queues that match a topic, in order of subscription.
 pub(super) type Route = Arc<[Arc<EventQueue>]>;
 
-/// All subscriptions.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     table: RwLock<RouteTable>,
@@ -66,7 +65,6 @@ impl RouteTable {
 }
 
 impl Routes {
-    /// Returns the queues of subscriptions that match the topic.
     pub(super) fn of(&self, topic: &Topic) -> Route {
         let table = self.table.read();
         if let Some(route) = table.known.get(topic) {
@@ -83,7 +81,6 @@ impl Routes {
         route
     }
 
-    /// Adds a subscription and returns its number.
     pub(super) fn add(&self, queue: Arc<EventQueue>) -> Result<u64, BusError> {
         let mut table = self.table.write();
         if table.queues.len() >= BUS_SUBSCRIPTIONS {
@@ -96,7 +93,6 @@ impl Routes {
         Ok(number)
     }
 
-    /// Removes a subscription.
     pub(super) fn remove(&self, number: u64) {
         let mut table = self.table.write();
         if let Some(queue) = table.queues.remove(&number) {
@@ -104,7 +100,6 @@ impl Routes {
         }
     }
 
-    /// Returns the state of every subscription.
     pub(super) fn status(&self) -> Vec<SubscriptionStatus> {
         let table = self.table.read();
         table.queues.values().map(|queue| queue.status()).collect()

@@ -80,7 +80,6 @@ pub fn classify(goal: &str) -> ClassifiedGoal {
     }
 }
 
-/// A goal, split into words.
 struct Goal {
     /// The text in lower case.
     text: String,
@@ -88,9 +87,7 @@ struct Goal {
     words: String,
     count: usize,
     lines: usize,
-    /// Number of items of lists.
     items: usize,
-    /// Whether the goal names a file, an address or a command.
     names_a_place: bool,
 }
 
@@ -117,7 +114,6 @@ impl Goal {
         }
     }
 
-    /// Returns an entry of the table that the goal contains, if any.
     fn any(&self, table: &'static str) -> Option<&'static str> {
         entries(table).find(|entry| self.count_of(entry) > 0)
     }
@@ -153,7 +149,6 @@ impl Goal {
         }
     }
 
-    /// Returns the number of steps after the first.
     fn steps(&self) -> usize {
         let joined = entries(THEN)
             .map(|entry| self.count_of(entry))
@@ -172,7 +167,6 @@ impl Goal {
         self.words.split(' ').filter(is_broad).count()
     }
 
-    /// Returns the reason why the goal is complex, if it is.
     fn complex(&self) -> Option<String> {
         let (some, many) = LONG;
         let steps = self.steps();
@@ -240,12 +234,10 @@ fn is_arithmetic(text: &str) -> bool {
     text.chars().all(is_part) && has("0123456789") && has("+-*/×÷^%")
 }
 
-/// Whether an entry is of a script without spaces.
 fn is_unspaced(entry: &str) -> bool {
     entry.chars().any(is_ideographic)
 }
 
-/// Whether a letter is Chinese or Japanese.
 fn is_ideographic(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
 }

@@ -26,7 +26,6 @@ pub use self::{
 };
 use crate::ledger::{Ledger, LedgerError};
 
-/// The ledger of the lessons.
 const ID: &str = "main";
 
 /// Time limit for a change to wait for its turn.
@@ -54,7 +53,6 @@ pub enum LessonError {
 #[derive(Debug, Clone)]
 pub struct Lessons {
     store: Store,
-    /// The folder of the lock.
     folder: PathBuf,
 }
 

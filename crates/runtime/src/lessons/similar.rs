@@ -91,14 +91,12 @@ pub(super) fn best(book: &LessonBook, subject: &LessonSubject<'_>, most: usize) 
     best
 }
 
-/// The words of a new goal with their weights.
 pub(super) struct Weights {
     words: Vec<(u32, f64)>,
     total: f64,
 }
 
 impl Weights {
-    /// Weighs the words of a goal against the goals of all lessons.
     pub(super) fn of<'a>(goal: &str, lessons: impl Iterator<Item = &'a [u32]>) -> Self {
         let mut words: Vec<(u32, usize)> = words(goal).into_iter().map(|word| (word, 0)).collect();
         let mut count = 0;

@@ -86,7 +86,6 @@ impl QueueCommand {
         })
     }
 
-    /// Returns the size of the command's texts in bytes.
     pub(super) fn bytes(&self) -> usize {
         match &self.work {
             QueueWork::Start(request) => {

@@ -293,7 +293,6 @@ impl CommandWatch {
         }
     }
 
-    /// Returns the state of a run after the end of a process that drove it.
     async fn state_after(
         &self,
         end: &WorkerEnd,
@@ -316,7 +315,6 @@ impl CommandWatch {
         }
     }
 
-    /// Pauses a command, and returns when it continues.
     async fn rest(&self, command: Arc<QueueCommand>, why: &str) -> Result<(), QueueError> {
         let (gateway, entries) = (&self.gateway, self.progress(command.run));
         if entries == 0 {

@@ -47,7 +47,6 @@ pub trait SharedQueue: Send + Sync + fmt::Debug {
     fn changes(&self) -> watch::Receiver<u64>;
 }
 
-/// The place of a queue's facts.
 #[derive(Debug)]
 pub(super) enum QueueFacts {
     Own {

@@ -45,7 +45,6 @@ use crate::{
     ledger::{Ledger, LedgerError, is_of_disk},
 };
 
-/// The ledger of the queue.
 const ID: &str = "main";
 
 /// Maximum number of commands that are not over.
@@ -102,9 +101,7 @@ pub struct Gateway {
 struct QueueInner {
     store: Store,
     facts: QueueFacts,
-    /// This worker, if several share the queue.
     worker: Option<QueueWorker>,
-    /// The bus on which ends of commands are published.
     bus: OnceLock<EventBus>,
 }
 
@@ -437,7 +434,6 @@ impl Gateway {
     }
 }
 
-/// Whether a worker holds a command.
 fn has(queue: &CommandQueue, id: &str, worker: Option<&str>) -> bool {
     queue.get(id).is_some_and(|standing| {
         matches!(&standing.stage, CommandStage::Running { worker: has, .. } if has.as_deref() == worker)

@@ -86,7 +86,6 @@ impl QueuedCommand {
         needs
     }
 
-    /// Returns earlier stages of the command of which something is remembered.
     fn remembered(&self) -> impl Iterator<Item = CommandStage> {
         let has_begun = self.bound_to.is_some() || self.build.is_some();
         let began = has_begun.then(|| CommandStage::Running {
@@ -147,9 +146,7 @@ pub struct CommandQueue {
     lanes: BTreeMap<Lane, BTreeSet<(QueuePlace, String)>>,
     /// Queued commands with an earliest start, in that order.
     delayed: BTreeSet<(i64, String)>,
-    /// Number of running commands by agent.
     running: BTreeMap<String, usize>,
-    /// Number of running commands by worker.
     by_worker: BTreeMap<Option<String>, usize>,
     busy_profiles: BTreeMap<String, usize>,
     over: VecDeque<String>,
@@ -361,7 +358,6 @@ impl CommandQueue {
         }
     }
 
-    /// Adds a command to the counts of its stage, or removes it.
     fn count(&mut self, standing: &QueuedCommand, accepted: u64, is_there: bool) {
         let command = &standing.command;
         match standing.stage {
@@ -436,7 +432,6 @@ fn change<K: Ord + Clone>(counts: &mut BTreeMap<K, usize>, of: &K, up: bool) {
     }
 }
 
-/// Returns the fact that a command reached a stage.
 pub(super) fn stage(id: &str, stage: CommandStage) -> QueueFact {
     QueueFact::Reached {
         id: id.to_owned(),
@@ -444,7 +439,6 @@ pub(super) fn stage(id: &str, stage: CommandStage) -> QueueFact {
     }
 }
 
-/// Returns the fact that a person cancelled a command.
 pub(super) fn cancelled(id: &str, by: Principal, at_ms: i64) -> QueueFact {
     stage(id, CommandStage::Cancelled { at_ms, by })
 }

@@ -41,7 +41,6 @@ impl Gateway {
     }
 }
 
-/// Returns the ends of the commands in progress.
 fn ended(queue: &CommandQueue, told: &LatchContent) -> Vec<QueueFact> {
     let ending = Ending::Stopped {
         by: told.by.clone(),

@@ -46,7 +46,6 @@ pub(super) fn build_label(least: &str) -> String {
     format!("{BUILD}{least}")
 }
 
-/// Returns the later of two versions.
 pub(super) fn later(one: Option<&str>, other: &str) -> String {
     match one {
         Some(one) if numbers(one) >= numbers(other) => one.to_owned(),

@@ -267,7 +267,6 @@ pub enum ScreenWord {
 }
 
 impl ScreenWord {
-    /// Returns the label of machines with such a screen.
     pub(crate) fn label(self) -> Option<&'static str> {
         match self {
             Self::Browser => Some("browser"),

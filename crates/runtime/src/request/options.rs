@@ -20,7 +20,6 @@ fn none() -> Map<String, Value> {
     }
 }
 
-/// Whether no option is given.
 pub(super) fn are_none(options: &RunOptions) -> bool {
     *options == RunOptions::default()
 }

@@ -17,7 +17,6 @@ pub(super) const STRENGTHS: [&str; 3] = ["claimed", "checked", "verified"];
 /// Words for the things that a person reviews, and for none of them.
 pub(super) const REVIEWS: [&str; 5] = ["plan", "context", "proposal", "mandate", "none"];
 
-/// Parses one of the words by which a type is stored.
 pub(super) fn word<T, const N: usize>(words: [&'static str; N]) -> impl TypedValueParser<Value = T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,

@@ -165,7 +165,6 @@ impl CronSchedule {
         }
     }
 
-    /// Returns the first matching date from this one on.
     fn next_date(&self, from: Date) -> Option<Date> {
         let mut date = from;
         while date.year() <= from.year().saturating_add(YEARS) {

@@ -32,7 +32,6 @@ pub const MAX_FILES: usize = 50_000;
 const MAX_NAMED: usize = 100;
 const MAX_NAMED_BYTES: usize = 32 << 10;
 
-/// The reason why files are not watched.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WatchFilesError {
     #[error(
@@ -51,14 +50,12 @@ pub(super) enum WatchFilesError {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FilesLook(BTreeMap<PathBuf, u64>);
 
-/// Differences between two readings of the files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FileDifferences {
     changed: Vec<PathBuf>,
     removed: Vec<PathBuf>,
 }
 
-/// The watches on all folders of a trigger.
 pub(super) struct Watches(FuturesUnordered<BoxFuture<'static, FolderWatch>>);
 
 impl Watches {

@@ -27,7 +27,6 @@ pub enum DeliveryFate {
     Held(HeldBack),
 }
 
-/// The cause of a firing.
 pub(super) struct SetOff<'k> {
     /// Distinguishes the cause from all others of the trigger.
     pub(super) key: &'k str,

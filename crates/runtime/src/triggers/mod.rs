@@ -56,7 +56,6 @@ pub use self::{
 };
 use crate::{agents::Agents, ledger::Ledger, queue::Gateway};
 
-/// The ledger of the triggers.
 const ID: &str = "main";
 
 /// Maximum number of file scans at once.
@@ -176,7 +175,6 @@ impl Triggers {
         self.shared.rescheduled.notify_one();
     }
 
-    /// Removes the triggers of an agent for which `keeps` is false.
     fn keep(&self, agent: &str, keeps: impl Fn(&LiveTrigger) -> bool) {
         self.shared
             .live

@@ -99,7 +99,6 @@ impl TriggerRecord {
         if day == day_of(now_ms) { wakes } else { 0 }
     }
 
-    /// Whether a delivery was taken already.
     pub(super) fn has_delivery(&self, id: &EventId) -> bool {
         self.deliveries.iter().any(|(_, known)| known == id)
     }

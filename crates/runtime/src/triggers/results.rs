@@ -56,7 +56,6 @@ pub(super) async fn follow(shared: &Arc<TriggersInner>) -> Result<AbortHandle, B
 }
 
 impl TriggersInner {
-    /// Records the end of a run if a trigger started it.
     async fn take_end(&self, end: &Event) -> Result<(), TriggerError> {
         let event = end
             .correlation

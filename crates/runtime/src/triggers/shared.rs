@@ -22,7 +22,6 @@ use crate::{
     queue::{CommandStage, Gateway},
 };
 
-/// Triggers of a store.
 pub(super) struct TriggersInner {
     pub(super) agents: Agents,
     pub(super) gateway: Gateway,
@@ -38,14 +37,12 @@ pub(super) struct TriggersInner {
     pub(super) tasks: Mutex<Vec<AbortHandle>>,
 }
 
-/// A trigger that can fire.
 pub(super) struct LiveTrigger {
     pub(super) name: TriggerName,
     pub(super) config: TriggerConfig,
     pub(super) budget: DayBudget,
     /// Locked while the trigger fires, so that causes are handled one by one.
     pub(super) firing: tokio::sync::Mutex<Rate>,
-    /// The next instant of the schedule.
     pub(super) next_ms: Mutex<Option<i64>>,
     pub(super) problem: Mutex<Option<String>>,
     pub(super) watching: Mutex<Option<AbortHandle>>,
@@ -134,7 +131,6 @@ impl TriggersInner {
         })
     }
 
-    /// Reads the record of a trigger.
     pub(super) fn look<T>(&self, name: &TriggerName, look: impl FnOnce(&TriggerRecord) -> T) -> T {
         let (book, none) = (self.book(), TriggerRecord::default());
         look(book.state().get(name).unwrap_or(&none))

@@ -26,7 +26,6 @@ const IMPATIENCE: u32 = 10;
 /// Denominator of the maximum share of time that scans take.
 const SHARE: u32 = 10;
 
-/// Begins to watch the files of a trigger, if it is one for files.
 pub(super) fn begin(shared: &Arc<TriggersInner>, live: &Arc<LiveTrigger>) {
     let TriggerSource::Files {
         folder,
@@ -58,7 +57,6 @@ struct FilesWatch {
     globs: FileGlobs,
     settle: Duration,
     missed: bool,
-    /// The state of the files at the last look.
     before: Option<FilesLook>,
     /// Whether the disk or the bus refused what the last look found.
     is_untold: bool,

@@ -36,7 +36,6 @@ use gyrus_kernel::now_ms;
 /// Maximum number of waiting events in an answer.
 const SHOWN: usize = 100;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/api/agents", get(list))

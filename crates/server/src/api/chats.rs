@@ -19,7 +19,6 @@ use crate::{
     surroundings::ChatView,
 };
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/api/chats", get(list))

@@ -40,7 +40,6 @@ const MAX_GOAL: usize = 256 << 10;
 /// The longest delay of a command in milliseconds: a year.
 const MAX_DELAY_MS: u64 = 366 * 24 * 60 * 60 * 1000;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         acts("/api/runs", post(start))

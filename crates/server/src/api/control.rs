@@ -26,7 +26,6 @@ use crate::{
 /// The longest text of a person in bytes.
 const MAX_TEXT: usize = 64 << 10;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let message = "It is in the run's inbox.";
     vec![

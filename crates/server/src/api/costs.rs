@@ -29,7 +29,6 @@ const MAX_DAYS: u32 = 100_000;
 /// Number of runs among the dearest.
 const DEAREST: usize = 20;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/api/costs", get(show))
@@ -179,7 +178,6 @@ async fn show(
     blocking(move || Ok(Json(report(&app, query.days, &[query.by])?.remove(0)))).await
 }
 
-/// A group during the addition.
 #[derive(Debug, Default)]
 struct Group {
     sums: Sums,

@@ -34,7 +34,6 @@ pub(crate) const CHANGESET: &str = "changeset";
 /// Number of stretches in an answer.
 const SPANS: usize = 24;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/api/runs/{run}/cycle", get(show))
@@ -199,7 +198,6 @@ async fn show(
     blocking(move || view(&app, run).map(Json)).await
 }
 
-/// Returns the part of its cycle in which a run is, from its last entries.
 pub(crate) fn view(app: &App, run: RunId) -> Result<CycleView, ApiError> {
     let overview = overview(app, run)?;
     let is_changeset = overview.cognitive_loop == CHANGESET;

@@ -19,7 +19,6 @@ use crate::{
 /// Maximum number of listed reports: the newest.
 const LISTED: usize = 100;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/api/evals", get(list))

@@ -33,7 +33,6 @@ const MAX_LISTED: usize = 100;
 /// Maximum number of events that are searched for one list backwards.
 const SEARCHED: u64 = 10_000;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         acts("/api/events", post(publish))
@@ -235,7 +234,6 @@ async fn list(
     selected(&app, query).await.map(Json)
 }
 
-/// Returns the events that match a query.
 pub(crate) async fn selected(app: &App, query: EventsQuery) -> Result<EventList, ApiError> {
     let pattern = pattern(query.topic)?;
     let (bus, limit) = (app.agents.bus(), query.limit.0);

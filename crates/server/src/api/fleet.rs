@@ -11,7 +11,6 @@ use crate::{
     fleet::FleetView,
 };
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/api/fleet", get(show))

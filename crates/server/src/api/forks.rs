@@ -20,7 +20,6 @@ use crate::{
 /// The longest words that amend the goal, in bytes.
 const MAX_TEXT: usize = 64 << 10;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         acts("/api/runs/{run}/fork", post(fork))
@@ -67,7 +66,6 @@ pub(crate) async fn fork(
     Ok((StatusCode::ACCEPTED, Json(ForkedRun { run })))
 }
 
-/// Forks a run and returns the new one once it has begun.
 pub(crate) async fn begin(
     app: Arc<App>,
     identity: Requester,

@@ -31,7 +31,6 @@ use crate::{
 use gyrus_kernel::now_ms;
 use gyrus_runtime::queue::CommandStage;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/api/questions", get(all))
@@ -165,7 +164,6 @@ pub(crate) async fn answer(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// Returns the open question of this name.
 pub(crate) fn find(app: &App, run: RunId, question: &str) -> Result<OpenQuestion, ApiError> {
     let id: QuestionId = question
         .parse()

@@ -30,7 +30,6 @@ use crate::{
 /// Maximum length of a command line in bytes.
 const MAX_LINE: usize = 32 << 10;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/api/grants", get(list))
@@ -101,7 +100,6 @@ fn id(standing: &StandingGrant) -> String {
     hasher.finalize().to_hex()[..32].to_owned()
 }
 
-/// Returns all standing grants.
 pub(crate) fn all(app: &App) -> Result<Vec<GrantView>, ApiError> {
     Ok(standing(app)?.iter().map(GrantView::new).collect())
 }

@@ -47,7 +47,6 @@ const MAX_FILE_BYTES: usize = 64 << 20;
 /// Maximum number of runs that are searched for one list.
 const MAX_SEARCHED: usize = 20_000;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/api/runs", get(list))
@@ -139,7 +138,6 @@ pub(crate) async fn list(
     blocking(move || listed(&app, &query).map(Json)).await
 }
 
-/// Returns the runs that match a query.
 pub(crate) fn listed(app: &App, query: &RunsQuery) -> Result<RunList, ApiError> {
     let before = query.before.as_deref().map(|before| {
         before.parse::<RunId>().map_err(|_| {

@@ -38,7 +38,6 @@ use crate::{
 const MAX_WORDS: usize = 1_000;
 const MAX_BYTES: usize = 1 << 20;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/healthz", get(health))

@@ -29,7 +29,6 @@ use crate::{
 /// the lease goes on waiting.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let lease = "The lease. Its address is there once the run has finished what is in progress.";
     vec![

@@ -23,7 +23,6 @@ use crate::{
 /// Maximum size of a delivery to a webhook in bytes.
 const MAX_DELIVERY: usize = 256 << 10;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         acts("/api/agents/{agent}/triggers/{trigger}/fire", post(fire))

@@ -1,6 +1,6 @@
 //! One agent: what it does, what wakes it, what waits, its runs, and its file.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Extension,
@@ -25,7 +25,7 @@ use crate::{
     api::{
         agents::{self, AgentDetail, AgentView, PauseAgent, SendToAgent},
         runs::{blocking, overview},
-        triggers::{self, TriggerView},
+        triggers::TriggerView,
     },
     app::App,
     error::ApiError,
@@ -87,7 +87,6 @@ pub(super) async fn show(
     .await
 }
 
-/// Returns the newest events to and from an agent.
 async fn heard(app: &App, name: &str, detail: &AgentDetail) -> Result<Vec<PlacedEvent>, ApiError> {
     let mut patterns: Vec<TopicPattern> = Vec::new();
     patterns.extend(format!("agent.{name}.**").parse());
@@ -218,26 +217,6 @@ pub(super) async fn pause(
     Ok(back)
 }
 
-pub(super) async fn resume(
-    state: State<Arc<App>>,
-    ApiPath(name): ApiPath<String>,
-) -> Result<Response, ApiError> {
-    let back = back_to(&name);
-    agents::resume(state, ApiPath(name)).await?;
-    Ok(back)
-}
-
-pub(super) async fn skip(
-    state: State<Arc<App>>,
-    identity: Extension<Requester>,
-    ApiPath(name): ApiPath<String>,
-) -> Result<Response, ApiError> {
-    let back = back_to(&name);
-    agents::skip(state, identity, ApiPath(name)).await?;
-    Ok(back)
-}
-
-/// Words for an agent, as typed.
 #[derive(Debug, Deserialize)]
 pub(super) struct SendForm {
     text: String,
@@ -253,18 +232,6 @@ pub(super) async fn send(
     let back = back_to(&name);
     let given = ApiJson(SendToAgent { text });
     let _ = agents::send(state, identity, ApiPath(name), given).await?;
-    Ok(back)
-}
-
-pub(super) async fn fire(
-    state: State<Arc<App>>,
-    identity: Extension<Requester>,
-    ApiPath(path): ApiPath<HashMap<String, String>>,
-) -> Result<Response, ApiError> {
-    let part = |name: &str| path.get(name).cloned().unwrap_or_default();
-    let (agent, trigger) = (part("agent"), part("trigger"));
-    let back = back_to(&agent);
-    triggers::fire(state, identity, ApiPath((agent, trigger))).await?;
     Ok(back)
 }
 

@@ -24,7 +24,6 @@ use crate::{
 /// Number of agents on a page.
 const SHOWN: usize = 100;
 
-/// The part of the agents to show.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct AgentsPart {
@@ -85,7 +84,6 @@ fn filter(part: &AgentsPart) -> Markup {
     }
 }
 
-/// Returns the files that describe no agent, with what is wrong.
 pub(super) fn mistakes<'a>(files: impl IntoIterator<Item = &'a AgentFileView>) -> Markup {
     let invalid: Vec<_> = files
         .into_iter()
@@ -129,7 +127,6 @@ fn line(agent: &AgentView, file: Option<&AgentFileView>) -> Markup {
     }
 }
 
-/// Returns the stage of an agent as shape, word and colour.
 pub(super) fn stage(agent: &AgentView) -> Markup {
     let (shape, class, word) = match (agent.stage, &agent.run) {
         ("active", Some(_)) => ("▶", "running", "working"),
@@ -177,7 +174,6 @@ pub(super) fn used(agent: &AgentView, file: Option<&AgentFileView>) -> Markup {
     }
 }
 
-/// Returns the name for people of a run, by its id.
 fn short(run: &str) -> String {
     let parsed = run.parse::<gyrus_contract::RunId>();
     parsed.map_or_else(|_| run.to_owned(), gyrus_contract::RunId::short)
@@ -190,7 +186,6 @@ fn of(used: u64, most: Option<u64>) -> String {
     }
 }
 
-/// Renders a trigger's state in a line.
 fn woken(trigger: &TriggerView) -> Markup {
     html! {
         b { (trigger.name) }
@@ -203,7 +198,6 @@ fn woken(trigger: &TriggerView) -> Markup {
     }
 }
 
-/// Returns the form that pauses or resumes an agent.
 pub(super) fn pausing(agent: &AgentView) -> Markup {
     let resumes = agent
         .triggers

@@ -45,7 +45,6 @@ fn files() -> impl Iterator<Item = (&'static str, &'static str, &'static [u8])> 
     FILES.iter().copied().chain([page])
 }
 
-/// Returns the hash of all files.
 fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
@@ -58,7 +57,6 @@ fn version() -> &'static str {
     })
 }
 
-/// Returns the address of a file.
 pub(super) fn path(file: &str) -> String {
     format!("/web/{}/{file}", version())
 }

@@ -37,7 +37,6 @@ const BESIDE: usize = 1;
 const MAX_ROWS: usize = 2_000;
 const MAX_FILES: usize = 300;
 
-/// Names of the columns.
 const NAMES: [&str; MAX_RUNS] = ["A", "B", "C"];
 
 /// Ids of the runs to compare, separated by commas.
@@ -47,7 +46,6 @@ pub(super) struct ComparedRuns {
     runs: String,
 }
 
-/// A run in a column.
 struct Column {
     run: RunId,
     overview: Arc<RunOverview>,

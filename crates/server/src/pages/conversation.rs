@@ -36,7 +36,6 @@ pub(super) fn runs(app: &App, event: &Event) -> BTreeSet<RunId> {
     runs
 }
 
-/// Returns the runs of the commands with a correlation id.
 fn of_conversation(app: &App, id: &str) -> Vec<RunId> {
     app.gateway.with(|queue| {
         let own = queue
@@ -47,7 +46,6 @@ fn of_conversation(app: &App, id: &str) -> Vec<RunId> {
     })
 }
 
-/// An arrow from one lane to another.
 struct Arrow {
     from: usize,
     to: usize,
@@ -55,7 +53,6 @@ struct Arrow {
     topic: String,
 }
 
-/// Draws a conversation: its runs, and its events as a drawing.
 pub(super) fn drawn(
     app: &App,
     id: &str,

@@ -31,7 +31,6 @@ const PERIODS: [(u32, &str); 4] = [(7, "7 days"), (30, "30 days"), (90, "90 days
 const BARS: usize = 120;
 const ROWS: usize = 30;
 
-/// The part of the costs to show.
 #[derive(Debug, Deserialize)]
 pub(super) struct CostsPart {
     #[serde(default = "month")]
@@ -290,7 +289,6 @@ fn dearest(app: &App, report: &CostReport) -> Markup {
     }
 }
 
-/// Returns the costs of one grouping as a file for spreadsheets.
 pub(super) async fn csv(
     State(app): State<Arc<App>>,
     ApiQuery(query): ApiQuery<CostsQuery>,

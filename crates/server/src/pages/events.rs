@@ -38,7 +38,6 @@ const GIST: usize = 160;
 /// Length of a UUID.
 const UUID: usize = 36;
 
-/// The part of the bus to show.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EventsPart {
@@ -167,7 +166,6 @@ fn row(placed: &PlacedEvent, recipients: &Recipients) -> Markup {
     }
 }
 
-/// Returns a link to all events of a conversation.
 pub(super) fn correlated(id: &str) -> Markup {
     // Ids of gyrus's own begin with the time, and differ at the end.
     let shown = match id.char_indices().nth_back(7) {
@@ -229,7 +227,6 @@ fn new_event() -> Markup {
     }
 }
 
-/// An event, as typed.
 #[derive(Debug, Deserialize)]
 pub(super) struct NewEvent {
     topic: String,

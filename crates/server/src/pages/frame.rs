@@ -22,7 +22,6 @@ pub(super) enum NavigationPlace {
 }
 
 impl NavigationPlace {
-    /// Returns a whole page with the title of its window.
     pub(super) fn page(self, app: &App, title: &str, main: &Markup) -> Html<String> {
         let questions = app.heads.questions();
         let latched = app.options.latch.check().err();
@@ -135,7 +134,6 @@ pub(super) fn letting_in() -> Html<String> {
     })
 }
 
-/// Draws an error with its advice.
 pub(super) fn error(error: &ErrorBody) -> Markup {
     html! {
         h1 { "That was not done" }
@@ -145,7 +143,6 @@ pub(super) fn error(error: &ErrorBody) -> Markup {
     }
 }
 
-/// Returns the time of day in UTC.
 pub(super) fn clock(at_ms: i64) -> String {
     let text = gyrus_surfaces::page::date_and_time(at_ms);
     text.split_once(' ')

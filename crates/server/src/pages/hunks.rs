@@ -131,7 +131,6 @@ impl Hunks {
     }
 }
 
-/// Returns the name of a hunk's tick.
 fn name(file: usize, hunk: usize) -> String {
     format!("keep.{file}.{hunk}")
 }

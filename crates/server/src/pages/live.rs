@@ -2,27 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Extension,
-    extract::State,
-    response::{Html, Response},
-};
+use axum::{Extension, extract::State, response::Html};
 use gyrus_contract::{Image, RunId};
 use gyrus_kernel::log_name;
 use gyrus_surfaces::page::{self, RunNow, ScreenHolder};
 use maud::{Markup, html};
 
 use super::{
-    forms::see,
     frame::{NavigationPlace, age},
     run,
     runs::state,
 };
 use crate::{
-    api::{
-        runs::{blocking, overview},
-        takeover,
-    },
+    api::runs::{blocking, overview},
     app::App,
     error::ApiError,
     extract::RunInPath,
@@ -175,21 +167,4 @@ fn present(now: &RunNow) -> Markup {
             }
         }
     }
-}
-
-pub(super) async fn take(
-    app: State<Arc<App>>,
-    identity: Extension<Requester>,
-    RunInPath(run): RunInPath,
-) -> Result<Response, ApiError> {
-    let _ = takeover::take_over(app, identity, RunInPath(run)).await?;
-    Ok(see(&format!("/runs/{run}/live")))
-}
-
-pub(super) async fn give_back(
-    app: State<Arc<App>>,
-    RunInPath(run): RunInPath,
-) -> Result<Response, ApiError> {
-    let _ = takeover::give_back(app, RunInPath(run)).await?;
-    Ok(see(&format!("/runs/{run}/live")))
 }

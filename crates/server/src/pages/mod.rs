@@ -43,21 +43,21 @@ use self::{
     frame::NavigationPlace,
 };
 use crate::{
+    api::{self, control, takeover, triggers},
     app::App,
     endpoint::{Endpoint, acts, decides, reads},
     error::ErrorBody,
-    extract::ApiForm,
+    extract::{ApiForm, ApiJson},
 };
 
-/// Returns the endpoints of all pages.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let all = vec![
         reads("/", get(runs::list)),
         reads("/runs", get(runs::list)),
         reads("/waiting", get(waiting::all)),
         reads("/runs/{run}/live", get(live::show)),
-        decides("/runs/{run}/take", post(live::take)),
-        decides("/runs/{run}/give-back", post(live::give_back)),
+        decides("/runs/{run}/take", post(takeover::take_over)).then_see("/runs/{run}/live"),
+        decides("/runs/{run}/give-back", post(takeover::give_back)).then_see("/runs/{run}/live"),
         reads("/compare", get(compare::show)),
         acts("/runs", post(runs::start)),
         acts("/runs/several", post(several::act)),
@@ -68,10 +68,14 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         reads("/agents", get(agents::list)),
         reads("/agents/{agent}", get(agent::show)),
         acts("/agents/{agent}/pause", post(agent::pause)),
-        acts("/agents/{agent}/resume", post(agent::resume)),
-        acts("/agents/{agent}/skip", post(agent::skip)),
+        acts("/agents/{agent}/resume", post(api::agents::resume)).then_see("/agents/{agent}"),
+        acts("/agents/{agent}/skip", post(api::agents::skip)).then_see("/agents/{agent}"),
         acts("/agents/{agent}/send", post(agent::send)),
-        acts("/agents/{agent}/triggers/{trigger}/fire", post(agent::fire)),
+        acts(
+            "/agents/{agent}/triggers/{trigger}/fire",
+            post(triggers::fire),
+        )
+        .then_see("/agents/{agent}"),
         reads("/events", get(events::list)),
         acts("/events", post(events::send)),
         reads("/events/{position}", get(event::show)),
@@ -79,14 +83,14 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         reads("/costs.csv", get(costs::csv)),
         reads("/rules", get(rules::show)),
         acts("/rules/gate", post(rules::ask)),
-        decides("/rules/grants/{grant}/revoke", post(rules::revoke)),
+        decides("/rules/grants/{grant}/revoke", post(api::rules::revoke)).then_see("/rules"),
         reads("/fleet", get(fleet::show)),
         reads("/health", get(health::show)),
         acts("/health/doctor", post(health::doctor)),
         acts("/health/verify", post(health::verify)),
         reads("/search", get(search::find)),
         acts("/stop", post(stop_all)),
-        decides("/rearm", post(rearm)),
+        decides("/rearm", post(control::rearm)).then_see("/"),
         reads("/web/widget.js", get(assets::widget))
             .for_everybody()
             .for_named_origins(),
@@ -98,7 +102,6 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.map(Endpoint::page).collect()
 }
 
-/// The reason of an emergency stop, as typed.
 #[derive(Debug, serde::Deserialize)]
 struct StopForm {
     #[serde(default)]
@@ -110,17 +113,11 @@ async fn stop_all(
     identity: axum::Extension<crate::tokens::Requester>,
     ApiForm(form): ApiForm<StopForm>,
 ) -> Result<Response, crate::error::ApiError> {
-    use crate::{api::control, extract::ApiJson};
     let given = control::StopAll {
         reason: typed(form.reason),
     };
     // The page shows whether all runs are stopped.
     let _ = control::stop_all(state, identity, ApiJson(given)).await?;
-    Ok(see("/"))
-}
-
-async fn rearm(state: State<Arc<App>>) -> Result<Response, crate::error::ApiError> {
-    let _ = crate::api::control::rearm(state).await?;
     Ok(see("/"))
 }
 

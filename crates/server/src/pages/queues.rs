@@ -16,7 +16,6 @@ use crate::{
 const TOPICS: usize = 200;
 const QUEUES: usize = 50;
 
-/// Returns the topics as a tree of two levels.
 pub(super) fn topics(counts: &TopicCounts) -> Markup {
     let mut newest: Vec<(&String, &TopicCount)> = counts.topics.iter().collect();
     newest.sort_by_key(|(_, count)| std::cmp::Reverse(count.last));
@@ -68,7 +67,6 @@ fn group(first: &str, topics: &[(&String, &TopicCount)]) -> Markup {
     }
 }
 
-/// A queue of events.
 struct QueueLine {
     name: Markup,
     patterns: String,

@@ -8,15 +8,12 @@ use crate::app::App;
 /// Maximum number of recipients that a row names.
 const NAMED: usize = 3;
 
-/// A recipient of events.
 pub(super) struct Recipient {
     pub(super) name: String,
-    /// Whether the recipient is an agent, which has a page.
     pub(super) is_agent: bool,
     patterns: Vec<TopicPattern>,
 }
 
-/// All recipients of events.
 pub(super) struct Recipients(Vec<Recipient>);
 
 impl Recipients {

@@ -2,11 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use axum::{
-    Extension,
-    extract::State,
-    response::{Html, Response},
-};
+use axum::{extract::State, response::Html};
 use gyrus_contract::{Mode, Risk};
 use gyrus_surfaces::page::whole_text;
 use gyrus_text::counted;
@@ -15,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    forms::{see, typed},
+    forms::typed,
     frame::{NavigationPlace, age},
 };
 use crate::{
@@ -25,15 +21,13 @@ use crate::{
     },
     app::App,
     error::{ApiError, ErrorBody},
-    extract::{ApiForm, ApiPath, ApiQuery},
+    extract::{ApiForm, ApiQuery},
     surroundings::{PolicyFileView, ServerSettings},
-    tokens::Requester,
 };
 
 /// Maximum number of characters of a policy that are shown.
 const POLICY: usize = 20_000;
 
-/// The runs whose rules are shown.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RulesPart {
@@ -51,7 +45,6 @@ pub(super) async fn show(
     page(app, question, None).await
 }
 
-/// A question to the gate, as typed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RuleQuestion {
@@ -286,13 +279,4 @@ fn models(set: &ServerSettings) -> Markup {
             @for note in &set.notes { p.warning { (note) } }
         }
     }
-}
-
-pub(super) async fn revoke(
-    state: State<Arc<App>>,
-    identity: Extension<Requester>,
-    ApiPath(grant): ApiPath<String>,
-) -> Result<Response, ApiError> {
-    rules::revoke(state, identity, ApiPath(grant)).await?;
-    Ok(see("/rules"))
 }

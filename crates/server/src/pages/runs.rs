@@ -34,7 +34,6 @@ use crate::{
 /// Maximum number of queued runs that the page names.
 const QUEUED: usize = 20;
 
-/// The words for states in addresses.
 const STATES: [RunWord; 5] = [
     RunWord::Running,
     RunWord::Waiting,
@@ -72,7 +71,6 @@ impl Filters {
         Ok(query)
     }
 
-    /// Returns the address of older runs.
     fn older(&self, before: &str) -> String {
         let fields = [
             ("state", &*self.state),
@@ -116,7 +114,6 @@ pub(super) async fn list(
     .await
 }
 
-/// Returns a shape and a word for a state.
 pub(super) fn word_of(state: RunWord) -> (&'static str, &'static str) {
     match state {
         RunWord::Running => ("▶", "running"),
@@ -127,7 +124,6 @@ pub(super) fn word_of(state: RunWord) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns the state of a run as shape, word and colour.
 pub(super) fn state(run: &RunOverview) -> Markup {
     let (shape, word) = word_of(run.state);
     html! {
@@ -166,7 +162,6 @@ pub(super) fn figures(run: &RunOverview) -> Markup {
     }
 }
 
-/// Draws a run as a line of a list.
 pub(super) fn line(run: &RunOverview) -> Markup {
     let last = run.ending.as_ref().unwrap_or(&run.last);
     html! {
@@ -189,7 +184,6 @@ pub(super) fn line(run: &RunOverview) -> Markup {
     }
 }
 
-/// Draws the queued runs that have not begun.
 fn queued(app: &App) -> Markup {
     let waiting = app.gateway.with(|queue| {
         let all = queue.all().into_iter();

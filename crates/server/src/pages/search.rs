@@ -26,7 +26,6 @@ const HITS: usize = 20;
 /// Maximum number of characters of a text to search for.
 const LONGEST: usize = 200;
 
-/// A text to search for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct SearchQuery {

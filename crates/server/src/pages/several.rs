@@ -60,14 +60,12 @@ fn form(action: &str, word: &str, class: &str, runs: &[RunId]) -> Markup {
     }
 }
 
-/// The selected runs, with the action for all of them.
 #[derive(Debug, Deserialize)]
 pub(super) struct Several {
     action: BulkAction,
     runs: String,
 }
 
-/// An action that can be applied to several runs.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum BulkAction {

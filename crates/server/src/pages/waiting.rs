@@ -145,7 +145,6 @@ pub(super) struct TypedAnswer {
     /// Whether parts are approved by ticks.
     #[serde(default)]
     ticked: String,
-    /// The ticked boxes, by their names.
     #[serde(flatten)]
     ticks: HashMap<String, String>,
 }

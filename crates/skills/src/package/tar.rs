@@ -9,7 +9,6 @@ use crate::files::{SkillFile, SkillFiles, SkillFilesError, check_size};
 /// Maximum number of entries, folders included.
 const MAX_ENTRIES: usize = 4_000;
 
-/// Reads a tar archive.
 pub(super) fn read(from: impl Read) -> Result<SkillFiles, SkillFilesError> {
     let unreadable = |error: io::Error| damaged(error.to_string());
     let mut files = SkillFiles::default();

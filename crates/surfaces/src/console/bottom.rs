@@ -145,7 +145,6 @@ pub(super) fn put_more(text: &str) -> Result<(), SurfaceError> {
     Ok(stream.flush()?)
 }
 
-/// Whether the bottom row is open for further words.
 pub(super) fn has_open_row() -> bool {
     bottom().row.is_some()
 }

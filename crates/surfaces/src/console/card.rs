@@ -137,7 +137,6 @@ pub fn plain_text(open: &OpenQuestion) -> String {
     text
 }
 
-/// Renders the unverified details of a card in their box.
 fn details(card: &ApprovalCard, run: &str, inner: usize, painter: &Painter) -> Vec<String> {
     let frame = painter.paint(Tone::Ask, "│");
     let framed = |paint, text: &str| {

@@ -41,7 +41,6 @@ impl TypedHistory {
         history
     }
 
-    /// Returns the lines, the newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = &String> {
         self.lines.iter().rev()
     }

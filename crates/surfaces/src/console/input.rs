@@ -70,18 +70,15 @@ impl InputLine {
         &self.text
     }
 
-    /// The text before the cursor.
     pub(super) fn before(&self) -> &str {
         &self.text[..self.cursor]
     }
 
-    /// Replaces the text from `from` to the cursor.
     pub(super) fn replace_before(&mut self, from: usize, words: &str) {
         self.text.replace_range(from..self.cursor, words);
         self.cursor = from + words.len();
     }
 
-    /// Returns a text in the form in which it is inserted: a long one is folded.
     fn folded(&mut self, text: &str) -> String {
         let is_piece = |c: &char| (PIECE..='\u{e0ff}').contains(c);
         let text: String = text.chars().filter(|c| !is_piece(c)).collect();
@@ -150,7 +147,6 @@ impl InputLine {
         }
     }
 
-    /// Returns a character in the form in which it is shown.
     fn sign(&self, c: char) -> String {
         match self.piece(c) {
             Some(piece) => format!("[pasted {}]", counted(piece.lines().count(), "line")),

@@ -61,11 +61,8 @@ impl LineQueue {
     }
 }
 
-/// A complete line.
 pub(super) enum PersonLine {
-    /// An answer to the open card.
     Answer(String),
-    /// A message to the run.
     Steer(String),
     /// The command in progress is to go on in the background.
     Background,
@@ -173,7 +170,6 @@ impl InputArea {
         }
     }
 
-    /// Returns the goals that wait, as lines.
     pub(super) fn goals(&self, painter: &Painter) -> Vec<String> {
         let ahead = self.ahead.0.lock();
         let columns = painter.columns.saturating_sub(1);
@@ -188,7 +184,6 @@ impl InputArea {
         lines
     }
 
-    /// Returns the rows of the line.
     pub(super) fn rows(&self, painter: &Painter, is_asked: bool) -> TerminalRows {
         let hint = if is_asked { ANSWER_HINT } else { STEER_HINT };
         self.line.rows(painter, hint)

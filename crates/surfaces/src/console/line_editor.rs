@@ -80,13 +80,10 @@ pub struct LineEditor {
     keys: (Sender<Key>, Receiver<Key>),
     /// The present completions, unless Escape dismissed them.
     candidates: LineCandidates,
-    /// The candidate that the person selected.
     selected: Option<usize>,
     /// The shown earlier line, counted from the newest, with the line that was being typed.
     before: Option<(usize, String)>,
-    /// Whether the person is searching the history.
     searches: bool,
-    /// Command of the person's editor.
     editor: Option<String>,
     plain: bool,
 }
@@ -158,7 +155,6 @@ impl LineEditor {
         }
     }
 
-    /// Handles a key.
     fn key(&mut self, key: &Key, last: Option<&Key>, view: &LineView<'_>) -> Option<LineWish> {
         let is_empty = self.line.text().is_empty();
         match key {
@@ -199,7 +195,6 @@ impl LineEditor {
         self.look(view);
     }
 
-    /// Updates the completions.
     fn look(&mut self, view: &LineView<'_>) {
         self.selected = None;
         let before = self.line.before();
@@ -304,7 +299,6 @@ impl LineEditor {
         }
     }
 
-    /// Opens the line in the person's editor.
     fn write_in_editor(&mut self) -> Result<(), SurfaceError> {
         let text = self.line.take();
         let written = card_editor::write_in_editor(&text, self.editor.as_deref());
@@ -324,7 +318,6 @@ impl LineEditor {
         painter.with_columns(painter.columns - 1)
     }
 
-    /// Draws the line with its surroundings.
     fn show(&self, view: &LineView<'_>) -> Result<(), SurfaceError> {
         let painter = self.painter();
         let hint = if self.searches {

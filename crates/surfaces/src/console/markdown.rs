@@ -8,19 +8,15 @@ use super::{
     paint::{ASIDE, CODE, STRONG},
 };
 
-/// A text that arrives in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Markdown {
     /// The end of the text so far, which is ambiguous until more arrives.
     held: String,
-    /// Lines of a table.
     table: Vec<String>,
-    /// Whether the current line has begun.
     in_line: bool,
     in_fence: bool,
     /// The colours of the fence's language, if it is known.
     code: Option<CodeColours>,
-    /// Marks that are open in this line.
     open: Vec<char>,
 }
 

@@ -75,7 +75,6 @@ const MOST_JOINED: usize = 3;
 /// Maximum number of shown lines of thinking in one reply.
 const THINKING_LINES: usize = 12;
 
-/// A row at the bottom that may be continued.
 struct Row {
     run: RunId,
     tone: Tone,
@@ -92,7 +91,6 @@ pub struct Console {
     person: Option<Principal>,
     /// Unanswered cards, the one being asked first.
     open: VecDeque<OpenQuestion>,
-    /// Whether the cursor is behind a question.
     asking: bool,
     /// Status of the run, for the line at the bottom; only at a terminal.
     status: Option<StatusRow>,
@@ -100,7 +98,6 @@ pub struct Console {
     input_area: Option<InputArea>,
     /// Text that the run's models are streaming.
     speech: Speech,
-    /// The row in which a model is speaking.
     row: Option<Row>,
     /// The words being streamed, with their run.
     markdown: (RunId, Markdown),
@@ -115,9 +112,7 @@ pub struct Console {
     shown_changes: BTreeSet<(RunId, EffectId)>,
     /// The plan of the run.
     plan: ShownPlan,
-    /// Its background processes.
     processes: ShownProcesses,
-    /// The sub-runs at work.
     at_work: Vec<RunId>,
     /// The sub-runs that worked in parallel with another one.
     side_by_side: BTreeSet<RunId>,
@@ -405,7 +400,6 @@ impl Console {
         })
     }
 
-    /// Shows the next card.
     fn ask(&mut self) -> Result<(), SurfaceError> {
         let Some(open) = self.open.front() else {
             self.asking = false;
@@ -493,7 +487,6 @@ impl Console {
         self.show_status()
     }
 
-    /// Ends an open row.
     fn end_line(&mut self) -> Result<(), SurfaceError> {
         let (run, markdown) = &mut self.markdown;
         let (run, held) = (*run, markdown.end());
@@ -640,7 +633,6 @@ impl Console {
         self.ask()
     }
 
-    /// Sends an answer to the question being asked.
     fn send(&mut self, answer: Answer) -> Result<(), SurfaceError> {
         let (Some(open), Some(person)) = (self.open.front(), &self.person) else {
             return Ok(());

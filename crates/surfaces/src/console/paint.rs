@@ -91,7 +91,6 @@ impl Painter {
         }
     }
 
-    /// Returns a painter for another number of columns.
     pub(super) fn with_columns(mut self, columns: usize) -> Self {
         self.columns = columns.max(NARROWEST);
         self
@@ -115,7 +114,6 @@ impl Painter {
         (style.to_string(), format!("{style:#}"))
     }
 
-    /// Whether the painter writes colours.
     pub(super) fn has_colours(&self) -> bool {
         self.colours
     }
@@ -189,7 +187,6 @@ impl Painter {
         (shown, row)
     }
 
-    /// The sequences of the marks that are open.
     fn styles(&self, open: &[char]) -> String {
         let is_light = self.theme == Some(Theme::Light);
         let style = |mark: &char| match *mark {

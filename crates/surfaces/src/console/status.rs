@@ -34,7 +34,6 @@ impl StatusRow {
         }
     }
 
-    /// Handles an event of the run.
     pub(crate) fn happened(&mut self, happening: &Happening) {
         self.tokens += happening.charged.tokens;
         self.cost = self.cost + happening.charged.cost;
@@ -76,7 +75,6 @@ impl StatusRow {
         self.doing = doing;
     }
 
-    /// Adds a piece of a model's reply.
     pub(crate) fn reply_piece(&mut self, said: &LivePiece) {
         match said {
             LivePiece::Text(_) | LivePiece::Thinking(_) => {
@@ -88,7 +86,6 @@ impl StatusRow {
         }
     }
 
-    /// Returns a line that fits the terminal.
     pub(crate) fn line(&self, painter: &Painter) -> String {
         let elapsed = self.since.elapsed() + Duration::from_millis(self.before_ms);
         self.line_at(elapsed, painter)

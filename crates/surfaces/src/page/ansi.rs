@@ -38,7 +38,6 @@ const PALETTE: [(u8, u8, u8); 16] = [
     (255, 255, 255),
 ];
 
-/// Style of the text that follows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Ansi {
     foreground: Option<usize>,

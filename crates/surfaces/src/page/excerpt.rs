@@ -33,7 +33,6 @@ pub(super) struct Excerpt {
 /// Kind of a text, which decides how its bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExcerptKind {
-    /// Sentences.
     Prose,
     /// Monospaced text with its line breaks.
     Code,
@@ -43,7 +42,6 @@ pub(super) enum ExcerptKind {
     Diff,
 }
 
-/// Returns the class of a patch's line.
 pub(super) fn of_patch(tone: Tone) -> &'static str {
     match tone {
         Tone::Call => "added",
@@ -74,12 +72,10 @@ impl Excerpt {
         }
     }
 
-    /// Whether the text is one short line.
     pub(super) fn is_line(&self) -> bool {
         self.cut.is_none() && self.head.len() <= 120 && !self.head.contains('\n')
     }
 
-    /// Returns the beginning of the text, on one line.
     pub(super) fn gist(&self, characters: usize) -> String {
         let line = self.head.trim_start().lines().next().unwrap_or_default();
         let mut gist = first_chars(line, characters).to_owned();

@@ -58,7 +58,6 @@ pub(super) fn head(survey: &Survey) -> Markup {
     }
 }
 
-/// Style and wording of an ending.
 struct EndingStyle<'a> {
     class: &'static str,
     badge: &'static str,
@@ -67,7 +66,6 @@ struct EndingStyle<'a> {
     next: String,
 }
 
-/// Renders the state of the run, with the evidence for its outcome.
 pub(super) fn outcome(standing: &SurveyState, name: &str, rest: &str) -> Markup {
     let verdict = match standing {
         SurveyState::Over(ending) | SurveyState::Parked(ending) => of_ending(ending, name),
@@ -284,7 +282,6 @@ fn facts(survey: &Survey, forks: &[ForkLink]) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Returns the settings with which the run was started or resumed.
 fn given(survey: &Survey, started: &RunStarted) -> Vec<(&'static str, String)> {
     let settings = survey.settings.as_ref().unwrap_or(&started.settings);
     let parent = started

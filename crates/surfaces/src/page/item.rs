@@ -26,9 +26,7 @@ const LISTED: usize = 40;
 /// Characters of a headline.
 const HEADLINE: usize = 2_000;
 
-/// The context that the steps of a run share.
 pub(super) struct StepContext<'a> {
-    /// The run's number on the page.
     pub(super) number: u32,
     pub(super) run: RunId,
     /// The start, from which other times are measured.
@@ -37,9 +35,7 @@ pub(super) struct StepContext<'a> {
     pub(super) children: &'a BTreeMap<RunId, u32>,
 }
 
-/// Draws the items of a step.
 pub(super) struct ItemDrawer<'a> {
-    /// The context that the steps of the run share.
     pub(super) context: &'a StepContext<'a>,
     /// The journal that pictures are read from.
     pub(super) reader: &'a LogReader,
@@ -48,7 +44,6 @@ pub(super) struct ItemDrawer<'a> {
 }
 
 impl ItemDrawer<'_> {
-    /// Draws the entries of one item.
     pub(super) fn item(&self, item: &StepItem, pictures: &mut PagePictures) -> Markup {
         let Some((first, others)) = item.happenings.split_first() else {
             return html! {};
@@ -189,7 +184,6 @@ fn as_excerpt(value: &Value) -> Excerpt {
     }
 }
 
-/// The mark, the name and the remarks of a happening.
 fn head(happening: &Happening) -> Markup {
     let name = if happening.headline.is_empty() {
         happening.subject.name()

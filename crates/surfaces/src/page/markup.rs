@@ -11,12 +11,7 @@ use gyrus_text::{unseen_when_reading, visible};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageAnchor {
     Run(u32),
-    /// A step of a run.
-    Step {
-        run: u32,
-        step: u32,
-    },
-    /// A picture, by its order on the page.
+    Step { run: u32, step: u32 },
     Picture(u32),
 }
 

@@ -125,7 +125,6 @@ pub fn first_words(text: &str, characters: usize) -> String {
     excerpt::Excerpt::of(text).gist(characters)
 }
 
-/// A page during its writing.
 struct HtmlPage<'a> {
     store: &'a Store,
     out: &'a mut dyn Write,

@@ -10,7 +10,6 @@ pub(super) struct TimeOrigin {
 }
 
 impl TimeOrigin {
-    /// Returns a moment as the time since the start.
     pub(super) fn moment(self, at_ms: i64) -> Markup {
         html! {
             time datetime=(gyrus_text::utc(at_ms)) title=(date_and_time(at_ms)) {

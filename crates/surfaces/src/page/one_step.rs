@@ -43,7 +43,6 @@ pub struct OneStep {
 /// Number of entries after the step that are searched for a picture.
 const AFTER: u64 = 200;
 
-/// A step with the pictures around it.
 struct StepView {
     step: PageStep,
     before: Option<Image>,
@@ -139,7 +138,6 @@ fn last_picture(happenings: &[Happening]) -> Option<Image> {
     happenings.iter().rev().find_map(picture)
 }
 
-/// Returns the picture seen in a step before its first call.
 fn seen_before(step: &PageStep) -> Option<Image> {
     let until_call = step
         .happenings()
@@ -147,7 +145,6 @@ fn seen_before(step: &PageStep) -> Option<Image> {
     until_call.filter_map(picture).last()
 }
 
-/// Returns the picture seen in a step after its last call.
 fn seen_after(step: &PageStep) -> Option<Image> {
     let all: Vec<&Happening> = step.happenings().collect();
     let after_call = all
@@ -158,7 +155,6 @@ fn seen_after(step: &PageStep) -> Option<Image> {
     last.find_map(|one| picture(one))
 }
 
-/// Returns the first picture in the entries after a step.
 fn next_picture(
     mut entries: impl Iterator<Item = gyrus_journal::LogEntry>,
     reader: &LogReader,

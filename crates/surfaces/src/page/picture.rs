@@ -53,7 +53,6 @@ impl SafePicture {
     }
 }
 
-/// Availability of a picture on the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PictureState {
     /// The picture itself, with an anchor, so that it is sent only once.

@@ -225,7 +225,6 @@ impl PresentBuilder {
     }
 }
 
-/// Whether a reply has text beside its calls.
 fn has_words(reply: &Happening) -> bool {
     let is_prose = |part: &HappeningPart| matches!(part, HappeningPart::Text(TextForm::Prose, text) if !text.trim().is_empty());
     reply.parts.iter().any(is_prose)

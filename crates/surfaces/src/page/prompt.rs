@@ -140,7 +140,6 @@ fn part_sent(part: &Part, reader: &LogReader, pictures: &mut PagePictures) -> Ma
     }
 }
 
-/// Describes the origin of a text.
 fn author(origin: &Origin) -> String {
     let value = serde_json::to_value(origin).unwrap_or_default();
     let word = |name: &str| value[name].as_str().unwrap_or_default();
@@ -149,7 +148,6 @@ fn author(origin: &Origin) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Describes the purpose of a request to a model.
 pub(super) fn purpose(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Agent => "next step",

@@ -21,7 +21,6 @@ const RAW: (usize, usize) = (4 << 10, 512);
 /// Maximum number of an entry's blobs that the page names.
 const BLOBS: usize = 20;
 
-/// A step, complete or not.
 #[derive(Debug)]
 pub(super) struct PageStep {
     /// The step's number, counted from 1.
@@ -39,14 +38,12 @@ pub(super) struct PageStep {
     pub(super) entries: Vec<RawEntry>,
 }
 
-/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepFate {
     /// The state of the step was kept.
     Done,
     /// The step was abandoned, and its state is never used.
     Dropped,
-    /// The step has not ended.
     Open,
 }
 
@@ -54,11 +51,9 @@ pub(super) enum StepFate {
 #[derive(Debug)]
 pub(super) struct StepItem {
     pub(super) effect: Option<EffectId>,
-    /// The things that happened, in order.
     pub(super) happenings: Vec<Happening>,
 }
 
-/// An entry as the journal contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RawEntry {
     pub(super) seq: u64,
@@ -67,19 +62,15 @@ pub(super) struct RawEntry {
     pub(super) kind: String,
     /// The entry's payload as JSON, or the reason why there is none.
     pub(super) payload: Excerpt,
-    /// The blobs that the entry names.
     pub(super) blobs: Vec<BlobId>,
 }
 
-/// A complete part of the page.
 #[derive(Debug)]
 pub(super) enum Section {
     Step(PageStep),
-    /// An event between two steps.
     Between(StepItem),
 }
 
-/// Assembles steps from entries.
 pub(super) struct Steps<'a> {
     reader: &'a LogReader,
     projection: Projection,
@@ -154,7 +145,6 @@ impl<'a> Steps<'a> {
         sections
     }
 
-    /// Returns the open step, as far as it is known.
     pub(super) fn finish(&mut self) -> Option<Section> {
         let mut step = self.step.take()?;
         step.entries = std::mem::take(&mut self.entries);
@@ -201,7 +191,6 @@ impl PageStep {
         self.items.iter().flat_map(|item| &item.happenings)
     }
 
-    /// Returns the charges of the step, including child runs.
     pub(super) fn charged(&self) -> Charge {
         let mut sum = Charge::default();
         for happening in self.happenings() {
@@ -210,7 +199,6 @@ impl PageStep {
         sum
     }
 
-    /// Returns a short description of the step, on one line.
     pub(super) fn gist(&self, characters: usize) -> String {
         if self.is_shared {
             return "this and what is before it is shared with the run that it was forked from"

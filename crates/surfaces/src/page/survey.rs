@@ -17,7 +17,6 @@ use crate::projection::{Happening, HappeningSubject, Projection, goal, step_of};
 const AMENDMENTS: usize = 50;
 const MODELS: usize = 8;
 
-/// A run from afar.
 pub(super) struct Survey {
     pub(super) run: RunId,
     /// The record of the run's start; `None` if it is missing.
@@ -27,30 +26,24 @@ pub(super) struct Survey {
     pub(super) amendments: Vec<(i64, Principal, Excerpt)>,
     /// The settings in force, if the run was resumed with different ones.
     pub(super) settings: Option<RunSettings>,
-    /// Standing of the run.
     pub(super) standing: SurveyState,
     /// Times at which the first and the last entry were appended, in UTC milliseconds.
     pub(super) began_ms: i64,
     pub(super) ended_ms: i64,
-    /// The number of the last entry.
     pub(super) last_seq: u64,
     /// The use of the run, as it counts itself.
     pub(super) spent: Spent,
-    /// Shares of the time by activity.
     pub(super) shares: Shares,
-    /// Names of the models that received requests.
     pub(super) models: BTreeSet<String>,
     /// Tool calls, questions to a person, and attempts at asking a model that failed.
     pub(super) calls: u64,
     pub(super) questions: u64,
     pub(super) failed_attempts: u64,
-    /// Figures of the steps, in order.
     pub(super) steps: Vec<Figures>,
     /// Reason why the entries after `last_seq` cannot be read.
     pub(super) damage: Option<Error>,
 }
 
-/// Standing of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum SurveyState {
     Over(Ending),
@@ -62,15 +55,12 @@ pub(super) enum SurveyState {
     CutOff,
 }
 
-/// A few numbers of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Figures {
     pub(super) step: u32,
     /// Number of the first entry of any of the step's effects.
     pub(super) seq: u64,
-    /// Number of charged tokens.
     pub(super) tokens: u64,
-    /// Charged money.
     pub(super) cost: Microdollars,
 }
 
@@ -187,7 +177,6 @@ impl Survey {
             .max(charged.fold(Microdollars(0), |sum, cost| sum + cost))
     }
 
-    /// Returns the milliseconds from the first to the last entry.
     pub(super) fn lasted_ms(&self) -> u64 {
         self.ended_ms
             .saturating_sub(self.began_ms)
@@ -209,7 +198,6 @@ impl Survey {
     }
 }
 
-/// A fork of the shown run.
 pub(super) struct ForkLink {
     pub(super) run: RunId,
     /// The last step that both runs share.

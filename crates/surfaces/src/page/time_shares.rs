@@ -8,13 +8,10 @@ use gyrus_contract::EffectId;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
-    /// A model thinks.
     Model,
-    /// A tool works.
     Tools,
     /// A child run works.
     Children,
-    /// Waiting for a person's answer.
     Person,
     /// The run waits for a time or a signal, or no process has it.
     Rest,
@@ -39,12 +36,10 @@ impl Use {
 pub(super) struct Shares([u64; Use::ALL.len()]);
 
 impl Shares {
-    /// Returns the milliseconds of one use.
     pub(super) fn of(&self, what: Use) -> u64 {
         self.0[what as usize]
     }
 
-    /// Returns the sum of all milliseconds.
     pub(super) fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -69,12 +64,10 @@ pub(super) struct TimeShares {
 }
 
 impl TimeShares {
-    /// Returns the time by use, so far.
     pub(super) fn shares(&self) -> Shares {
         self.shares
     }
 
-    /// Adds the next event.
     pub(super) fn take(&mut self, happening: &Happening) {
         let at_ms = happening.at_ms;
         // A clock may have been set back.

@@ -21,7 +21,6 @@ const GIST: usize = 140;
 /// Maximum number of tool names in a step's one line.
 const NAMED_TOOLS: usize = 2;
 
-/// Returns a step, folded or open.
 pub(super) fn step(
     step: &PageStep,
     context: &StepContext<'_>,
@@ -69,7 +68,6 @@ fn address(context: &StepContext<'_>, step: &PageStep) -> String {
     step_address(context.run, seq)
 }
 
-/// Draws a step as one sentence that links to its page.
 pub(super) fn sentence(step: &PageStep, context: &StepContext<'_>) -> Markup {
     let class = if step.fate == StepFate::Done {
         "step sentence"
@@ -118,7 +116,6 @@ fn head(step: &PageStep, start: TimeOrigin) -> Markup {
     }
 }
 
-/// Returns tokens, cost and duration of a step.
 pub(super) fn figures(step: &PageStep) -> Markup {
     let charged = step.charged();
     let lasted = step.ended_ms.saturating_sub(step.began_ms).max(0);
@@ -131,7 +128,6 @@ pub(super) fn figures(step: &PageStep) -> Markup {
     }
 }
 
-/// Returns the tools of a step, each once.
 fn tools(step: &PageStep) -> Markup {
     let mut names: Vec<(&str, usize)> = Vec::new();
     for call in step

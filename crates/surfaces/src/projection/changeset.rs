@@ -13,14 +13,11 @@ use super::{Happening, HappeningSubject, Tone};
 const IDLE: &str = "IDLE";
 const APPLYING: &str = "APPLYING_CHANGESET";
 
-/// The fold of a run's changeset states.
 #[derive(Debug, Default)]
 pub(super) struct ChangesetFold {
     /// The last recorded state; empty before the first.
     recorded: String,
-    /// Whether the run stopped since.
     is_stopped: bool,
-    /// Whether an entry was taken.
     has_begun: bool,
 }
 
@@ -43,7 +40,6 @@ impl ChangesetFold {
         }
     }
 
-    /// Handles a fact `changeset.state`.
     pub(super) fn recorded(&mut self, fact: &Value) {
         let state = fact["to"].as_str().unwrap_or_default();
         state.clone_into(&mut self.recorded);

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::{Happening, HappeningPart, HappeningSubject, Tone};
 
-/// Returns the event that a fact reports.
 pub(super) fn fact(kind: &str, fact: &Value) -> Happening {
     let text = fact.as_str().or_else(|| fact["text"].as_str());
     let text = text.unwrap_or_default();

@@ -252,7 +252,6 @@ impl HappeningPart {
 }
 
 impl HappeningPart {
-    /// Returns the part as text.
     fn words(&self) -> Option<String> {
         match self {
             HappeningPart::Badge(_, text) | HappeningPart::Text(_, text) => Some(text.clone()),

@@ -152,7 +152,6 @@ fn unreadable(entry: &gyrus_journal::LogEntry, why: &str) -> Happening {
     }
 }
 
-/// Returns the step that an effect belongs to.
 pub(crate) fn step_of(effect: Option<&EffectId>) -> Option<u32> {
     effect.map(EffectId::cycle_number)
 }

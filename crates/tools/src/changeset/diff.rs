@@ -32,7 +32,6 @@ pub(super) enum DiffError {
     Unended,
 }
 
-/// The side of a diff that a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HunkSide {
     Both,

@@ -11,7 +11,6 @@ use gyrus_workspace::changeset::HOME;
 
 use super::CHANGES;
 
-/// Returns the paths of a call in order.
 pub(super) struct CallPaths<'a> {
     call: &'a ResolvedCall,
     taken: BTreeSet<PathBuf>,

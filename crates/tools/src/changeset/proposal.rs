@@ -111,7 +111,6 @@ impl<'a> FilesAfter<'a> {
         }
     }
 
-    /// Checks that the file can be created at its path.
     fn check(&self, root: &RootFolder<'_>, file: &ProposedFile) -> Result<(), String> {
         if self.gone.contains(&*file.path) {
             return Ok(());

@@ -21,7 +21,6 @@ pub(super) enum SecretError {
     Lines(String),
 }
 
-/// The secrets of one proposal.
 #[derive(Default)]
 pub(super) struct Secrets {
     /// Markers by the values that they replace.
@@ -29,7 +28,6 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// Returns the text with secrets in the place of markers.
     pub(super) fn reveal(&mut self, text: &str, site: &dyn Site) -> Result<String, SecretError> {
         for (at, _) in text.match_indices(START) {
             let Some(end) = text[at..].find(END) else {

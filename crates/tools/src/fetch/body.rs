@@ -25,7 +25,6 @@ pub(super) enum BodyKind {
     Other,
 }
 
-/// Returns the kind by the content type, or by the content if the type is missing or generic.
 pub(super) fn kind(content_type: &str, body: &[u8]) -> BodyKind {
     let essence = content_type.split(';').next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();
@@ -103,7 +102,6 @@ pub(super) fn decode(body: &[u8], content_type: &str, kind: BodyKind) -> (String
     (text.into_owned(), used.name())
 }
 
-/// Returns the value of `charset=` in a content type.
 fn charset(text: &str) -> Option<&'static Encoding> {
     let lower = text.to_ascii_lowercase();
     let at = lower.find("charset")? + "charset".len();

@@ -51,14 +51,12 @@ pub(super) fn text(html: &str, base: &Url, limit: usize, deadline: &Deadline) ->
     page.rendered(false)
 }
 
-/// The text of a page.
 pub(super) struct RenderedText {
     /// The text; begins with the title, if there is one.
     pub(super) text: String,
     pub(super) is_cut: bool,
 }
 
-/// The text so far, with the position in the page.
 struct PageText {
     base: Url,
     title: String,
@@ -232,7 +230,6 @@ impl PageText {
         self.space = text.ends_with(is_space) || (self.space && text.trim().is_empty());
     }
 
-    /// Writes text of the page.
     fn push(&mut self, words: &str) {
         self.separate();
         if let Some(link) = &mut self.link

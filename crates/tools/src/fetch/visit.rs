@@ -33,7 +33,6 @@ const DOOR_WITHIN: Duration = Duration::from_secs(60);
 /// Time limit of one connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// The answer from an address.
 pub(crate) struct FetchAnswer {
     /// Final address, after redirects.
     pub(crate) url: Url,
@@ -128,7 +127,6 @@ fn same_site(one: &Url, other: &Url) -> bool {
     bare(one) == bare(other)
 }
 
-/// Returns the target of a redirect.
 fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, VisitError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);

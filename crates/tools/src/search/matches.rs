@@ -26,7 +26,6 @@ const BEFORE_MATCH_BYTES: usize = 100;
 /// search.
 const MAX_BUFFER_BYTES: usize = 1024 * 1024;
 
-/// The matches found so far.
 pub(super) struct Matches {
     pattern: RegexMatcher,
     searcher: Searcher,
@@ -80,7 +79,6 @@ impl Matches {
         }
     }
 
-    /// Whether the search is complete.
     pub(super) fn is_full(&self) -> bool {
         let count = match self.mode {
             SearchMode::Lines => usize::try_from(self.lines).unwrap_or(usize::MAX),
@@ -89,7 +87,6 @@ impl Matches {
         count >= self.limit || self.text.len() >= MAX_TEXT_BYTES || self.timed_out
     }
 
-    /// Searches one more file.
     pub(super) fn search(&mut self, name: &str, file: File, deadline: &Deadline) {
         let mut in_file = InFile {
             pattern: &self.pattern,
@@ -136,7 +133,6 @@ impl Matches {
         };
     }
 
-    /// Returns the matches as data.
     pub(super) fn into_value(self) -> SearchResult {
         SearchResult {
             text: self.text,
@@ -145,7 +141,6 @@ impl Matches {
         }
     }
 
-    /// Returns the text of the answer.
     pub(super) fn text(&self) -> String {
         let Self {
             lines,

@@ -137,7 +137,6 @@ fn facts(candidate: &Candidate, was_measured: bool) -> serde_json::Value {
     })
 }
 
-/// Formats the facts about a model as a line.
 fn line(candidate: &Candidate, was_measured: bool) -> String {
     let facts = &candidate.facts;
     let mut words = vec![format!(

@@ -35,9 +35,7 @@ impl PinModel {
             .timeout(LIMIT)
             .build()
             .map_err(|error| Failure::usage(causes(&error)))?;
-        let runtime = drive::runtime()?;
-        let answered = runtime.block_on(async { client.head(address.clone()).send().await });
-        runtime.shutdown_background();
+        let answered = drive::wait_for(async { client.head(address.clone()).send().await })?;
         let shown = seen.take();
         if let (Err(error), []) = (answered, &shown[..]) {
             let why = format!("{address} cannot be reached: {}", causes(&error));

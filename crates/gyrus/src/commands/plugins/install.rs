@@ -226,7 +226,6 @@ fn check_texts(plugin: &Plugin) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the text of an agent as files that can be scanned.
 fn text_of(agent: &PluginAgent) -> SkillFiles {
     let mut files = SkillFiles::default();
     let text = format!("{}\n\n{}", agent.description, agent.instructions);

@@ -3,7 +3,6 @@
 use gyrus_plugins::{Plugin, PluginAgent, PluginServer};
 use gyrus_text::one_line;
 
-/// Returns the parts of a plugin, a line each.
 pub(super) fn parts(plugin: &Plugin) -> Vec<String> {
     let skills = plugin
         .skills

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// Whether pictures are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CountPictures {
     With,

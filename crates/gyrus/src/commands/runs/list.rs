@@ -181,7 +181,6 @@ impl ListRow {
         })
     }
 
-    /// Returns the row as JSON, for a program.
     fn item(&self) -> Value {
         let started = self.started.as_ref();
         let mut item = json!({
@@ -201,7 +200,6 @@ impl ListRow {
         item
     }
 
-    /// Writes the row for a person.
     fn line(&self, out: &mut StandardOutput, painter: &Painter, mark: &str) -> Result<(), Failure> {
         let at = self.at_ms.map_or_else(String::new, time::ago);
         let goal = self.goal.as_deref().unwrap_or("(it cannot be read)");

@@ -91,7 +91,6 @@ impl ShowRun {
     }
 }
 
-/// Returns the row of a sub-run.
 fn sub_run(store: &Store, child: RunId) -> (&'static str, String) {
     let words = ListedStanding::of(store, child).words;
     ("sub-run", format!("{}: {words}", child.short()))

@@ -11,9 +11,7 @@ use crate::failure::Failure;
 pub(super) struct ListedStanding {
     /// The state in one word, for programs.
     pub(super) state: StateFilter,
-    /// The standing in a few words.
     pub(super) words: String,
-    /// The colour of these words.
     pub(super) tone: Tone,
 }
 

@@ -8,7 +8,6 @@ use gyrus_text::closest;
 
 use crate::{Gyrus, failure::Failure, skill_places, skill_trust::SkillPins, workdir};
 
-/// Places where this command looks for skills.
 pub(in crate::commands) struct SkillPlaces {
     pub(in crate::commands) home: Home,
     pub(in crate::commands) workspace: PathBuf,

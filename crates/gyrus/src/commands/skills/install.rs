@@ -76,7 +76,6 @@ pub(super) fn install(gyrus: &Gyrus, path: &Path, yes: bool) -> Result<Code, Fai
     Ok(Code::Reached)
 }
 
-/// Returns the pins of the skills of a package, once it is installed.
 pub(in crate::commands) fn pins(home: &Home, name: &str, skills: &[PackagedSkill]) -> Vec<Grant> {
     let pin = |one: &PackagedSkill| {
         let mut skill = one.skill.clone();
@@ -224,7 +223,6 @@ pub(in crate::commands) fn described(
     said
 }
 
-/// Returns the changes of all files as a patch.
 fn difference(before: &SkillFiles, after: &SkillFiles) -> String {
     let side = |file: &'_ SkillFile| git_mode(file.is_executable);
     let paths = before.iter().chain(after.iter()).map(|(path, _)| path);
@@ -275,7 +273,6 @@ impl PackageInPlace {
             .with_file_name(format!("{PREVIOUS}{}", self.name))
     }
 
-    /// Prints that `what` is installed.
     pub(in crate::commands) fn say(&self, what: &str, replaced: bool) -> Result<(), Failure> {
         let mut said = format!("installed {what} in {}", self.folder.display());
         if replaced {
@@ -300,7 +297,6 @@ impl PackageInPlace {
         Ok(Code::Reached)
     }
 
-    /// Returns the present files of one of the package's skills.
     fn files_of(&self, skill: &str) -> Option<SkillFiles> {
         SkillFiles::read(&self.folder.join("skills").join(skill)).ok()
     }

@@ -309,7 +309,6 @@ fn new(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
     Ok(Code::Reached)
 }
 
-/// A skill to begin with.
 const EXAMPLE: &str = "\
 ---
 name: NAME

@@ -38,7 +38,6 @@ const LONG: usize = 300;
 /// Maximum number of characters of a name in a sentence.
 const MAX_NAME: usize = 60;
 
-/// Handles an input before it is carried out.
 pub(super) async fn before(teaching: &TeachingSession, input: PersonInput) {
     match input {
         PersonInput::Presses { x, y } => pressed(teaching, x, y).await,
@@ -230,15 +229,11 @@ async fn typed(teaching: &TeachingSession) {
 /// A key, by its effect as far as that is known.
 #[derive(Debug, PartialEq, Eq)]
 enum TaughtKey {
-    /// Types text.
     Types,
-    /// Moves the keyboard to another element.
     Moves,
     /// Changes text, or moves in it or in a list.
     Edits,
-    /// Uses the element that has the keyboard.
     Enter,
-    /// Triggers a command of the program.
     Command,
 }
 

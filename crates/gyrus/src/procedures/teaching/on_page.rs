@@ -17,7 +17,6 @@ use super::{
 /// The reason for which a page with a secret is not learned.
 const SECRET: &str = "a secret was typed, which is never kept: log in first, with a --profile";
 
-/// Handles an input before it is carried out.
 pub(super) async fn before(teaching: &TeachingSession, input: PersonInput) {
     match input {
         PersonInput::Presses { x, y } => pressed(teaching, x, y).await,

@@ -46,7 +46,6 @@ pub(super) const TOGGLES: [&str; 3] = ["checkbox", "radio", "switch"];
 /// Maximum distance between press and release of a click, as a fraction of the picture.
 const STILL: f64 = 0.02;
 
-/// Whether a step binds somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StepBinding {
     Nobody,
@@ -86,7 +85,6 @@ impl TaughtSteps {
         }
     }
 
-    /// Whether a step has this text in its arguments.
     pub(super) fn mention(&self, text: &str) -> bool {
         let mut steps = self.steps.iter();
         steps.any(|step| step.call.arguments.to_string().contains(text))
@@ -103,7 +101,6 @@ impl TaughtSteps {
         }
     }
 
-    /// Replaces the last step by a call.
     pub(super) fn doubled(&mut self, call: ToolCall, binding: StepBinding) {
         if let Some(last) = self.steps.last_mut() {
             last.call = call;
@@ -219,7 +216,6 @@ fn change(before: &View, index: usize, new: &Element) -> Option<ToolCall> {
     Some(ToolCall::new(TypeTextCall::TOOL, arguments))
 }
 
-/// Whether an element is a list of options.
 fn has_options(view: &View, index: usize) -> bool {
     let depth = view.elements[index].depth;
     let inside = view.elements[index + 1..]

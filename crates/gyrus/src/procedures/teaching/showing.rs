@@ -18,7 +18,6 @@ use crate::procedures::recording::{SECRET_MARK, commits, sent_form};
 
 /// The parts that judge whether a press binds somebody.
 pub(crate) struct TeachingParts {
-    /// The screen that the person controls.
     pub(crate) screen: RunScreen,
     pub(crate) gate: PolicyGate,
     /// Redacts known secrets in what the screen shows.
@@ -48,7 +47,6 @@ impl TeachingSession {
         self.seen().view = view;
     }
 
-    /// Records the call by which the screen was opened.
     pub(crate) fn opened(&self, call: ToolCall) {
         let mut seen = self.seen();
         let view = seen.view.clone();
@@ -80,7 +78,6 @@ impl TeachingSession {
         })
     }
 
-    /// Returns the screen that the person controls.
     pub(super) fn screen(&self) -> &RunScreen {
         &self.parts.screen
     }

@@ -18,7 +18,6 @@ use super::{
 };
 use crate::LabError;
 
-/// The files of the task.
 const FILES: [(&str, &str); 2] = [
     (
         "sales-january.csv",
@@ -77,7 +76,6 @@ pub(super) async fn play(
 struct FolderDemo<'a, 'c> {
     stage: &'a DemoStage,
     report: &'a mut DemoReport<'c>,
-    /// The model of the run.
     script: PathBuf,
     /// The model of the fork.
     fork_script: PathBuf,
@@ -86,7 +84,6 @@ struct FolderDemo<'a, 'c> {
 }
 
 impl FolderDemo<'_, '_> {
-    /// Returns the ledger that the run wrote.
     fn ledger(&self) -> String {
         ledger_in(&self.stage.files.work)
     }
@@ -158,7 +155,6 @@ impl FolderDemo<'_, '_> {
         )
     }
 
-    /// Replays everything from the journal alone.
     async fn replay(&mut self, run: RunId) -> Result<(), LabError> {
         self.report
             .part(&format!("4. gyrus replay {}", run.short()))?;
@@ -241,7 +237,6 @@ impl FolderDemo<'_, '_> {
     }
 }
 
-/// Returns how an effect was settled in the end.
 fn settled(store: &Store, run: RunId, effect: &EffectId) -> Result<Option<CallEnd>, LabError> {
     let entries = entries(store, run)?.into_iter();
     Ok(entries.rev().find_map(|entry| match entry {

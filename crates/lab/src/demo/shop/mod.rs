@@ -26,10 +26,8 @@ use gyrus_surfaces::projection::Tone;
 /// Item that is ordered by default.
 const DEFAULT: &str = "Brass desk lamp";
 
-/// The world of the demo on its site.
 const WORLD: &str = "demo";
 
-/// Returns the item of the shop that a name means.
 pub(super) fn on_sale(name: &str) -> Result<String, LabError> {
     let goods = sites::goods();
     let wanted = name.trim().to_lowercase();
@@ -104,7 +102,6 @@ struct ShopDemo<'a, 'c> {
     stage: &'a DemoStage,
     report: &'a mut DemoReport<'c>,
     site: SiteServer,
-    /// Address of the shop.
     shop: String,
     item: String,
 }
@@ -274,7 +271,6 @@ impl ShopDemo<'_, '_> {
         )
     }
 
-    /// Replays everything from the journal alone.
     async fn replay(&mut self, run: RunId) -> Result<(), LabError> {
         let replayed = self.stage.gyrus.replay(run).await?;
         self.report.found(
@@ -290,7 +286,6 @@ impl ShopDemo<'_, '_> {
         )
     }
 
-    /// Writes the run as a self-contained page.
     fn film(&mut self, run: RunId) -> Result<PathBuf, LabError> {
         let path = tempfile::Builder::new()
             .prefix("gyrus-demo-film-")

@@ -44,7 +44,6 @@ const AUTHORS: [&str; 9] = [
     "solution",
 ];
 
-/// The part of a container that a folder can have.
 #[derive(Debug, PartialEq)]
 pub(super) struct ContainerFolder {
     /// Its working folder, for which the attempt's folder stands.

@@ -65,7 +65,6 @@ pub(super) fn texts(folder: &Path) -> Result<Vec<(String, String)>, String> {
     Ok(found)
 }
 
-/// Returns the files of a folder.
 fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut files = paths.collect::<io::Result<Vec<_>>>()?;

@@ -55,7 +55,6 @@ impl TryFrom<Value> for TestNames {
     }
 }
 
-/// Reads the tasks of a file.
 pub(super) fn read(path: &Path) -> Result<Vec<EvalTask>, LabError> {
     let text = text(path)?;
     let values = if path.extension().is_some_and(|it| it == "jsonl") {

@@ -32,7 +32,6 @@ const SAID: [&str; 4] = [
     "task_instructions",
 ];
 
-/// A task, as far as it is read.
 #[derive(Deserialize)]
 struct CustomerTask {
     id: Value,
@@ -70,7 +69,6 @@ fn assistant() -> String {
     "assistant".to_owned()
 }
 
-/// Reads the tasks of a domain.
 pub(super) fn read(folder: &Path) -> Result<Vec<EvalTask>, LabError> {
     let (tasks, server) = (folder.join(TASKS), folder.join(SERVER));
     let policy = text(&folder.join(POLICY))?;
@@ -135,7 +133,6 @@ fn complete(task: CustomerTask, server: &mut TaskServer) -> Result<Option<Expect
     Ok((!told.is_empty()).then_some(ExpectedAnswer::All(told)))
 }
 
-/// Returns the goal of a run that serves the customer.
 fn goal(policy: &str, instructions: &Value) -> String {
     let mut said = String::new();
     match instructions {

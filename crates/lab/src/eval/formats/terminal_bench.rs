@@ -24,7 +24,6 @@ const SECONDS: u64 = 900;
 /// Words of a script of tests that fetches the program for the tests first.
 const FETCHING: [&str; 5] = ["apt-get", "curl", "pip install", "uv ", "wget"];
 
-/// Reads the task of a folder.
 pub(super) fn read(folder: &Path) -> Result<EvalTask, LabError> {
     let file = folder.join(TASK);
     let task = parse_yaml(&text(&file)?, 1).map_err(|mistake| {
@@ -128,7 +127,6 @@ fn first_description(task: &YamlNode) -> Option<String> {
         .and_then(|first| field(first, "description"))
 }
 
-/// Returns how many services a composition has.
 fn services(text: &str) -> usize {
     let parsed = parse_yaml(text, 1).ok();
     let services = parsed.as_ref().and_then(|parsed| get(parsed, "services"));

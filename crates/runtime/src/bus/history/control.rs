@@ -23,7 +23,6 @@ const TAKE_ATTEMPTS: usize = 16;
 /// Prefix of the ids of control logs.
 const PREFIX: &str = "control-";
 
-/// The state of a history apart from its events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::bus) struct ControlState {
     /// The lowest position that the next event may have.
@@ -36,7 +35,6 @@ pub(in crate::bus) struct ControlState {
     pub(in crate::bus) subscribers: BTreeMap<String, SubscriberState>,
 }
 
-/// A durable subscriber.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::bus) struct SubscriberState {
     /// The position of the last acknowledged event; 0 if there is none.
@@ -49,7 +47,6 @@ pub(in crate::bus) struct SubscriberState {
     pub(in crate::bus) connected: Option<SubscriberProgress>,
 }
 
-/// The progress of a connected subscriber.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::bus) struct SubscriberProgress {
     /// The position of the last event that was delivered.
@@ -71,7 +68,6 @@ impl SubscriberState {
     }
 }
 
-/// A change of the state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::bus) enum ControlRecord {
@@ -135,7 +131,6 @@ impl ControlState {
     }
 }
 
-/// The control log, held by this process.
 #[derive(Debug)]
 pub(in crate::bus) struct ControlLog {
     writing: Arc<tokio::sync::Mutex<ControlWriting>>,
@@ -294,7 +289,6 @@ fn name(number: u64) -> LogName {
     LogName::new(KIND, &format!("{PREFIX}{number:020}")).expect("letters, digits and a dash")
 }
 
-/// Returns the numbers of all control logs, sorted.
 fn numbers(store: &Store) -> Result<Vec<u64>, BusError> {
     super::logs::numbers(store, PREFIX)
 }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::bus::error::BusError;
 
-/// The kind of the logs of a bus.
 pub(super) const KIND: &str = "events";
 
 /// Prefix of the ids of logs of events.
@@ -14,7 +13,6 @@ const PREFIX: &str = "history-";
 /// Size of an entry beside its payload, in bytes, for the size limits of logs.
 const ENTRY_OVERHEAD: u64 = 200;
 
-/// The range of events in one log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::bus) struct LogSpan {
     /// The position of the first event, which is also the name of the log.
@@ -41,7 +39,6 @@ impl LogSpan {
         self.last < self.first
     }
 
-    /// Adds an event with a payload of this size.
     pub(super) fn add(&mut self, payload: usize, at_ms: i64) {
         self.last += 1;
         self.bytes += payload as u64 + ENTRY_OVERHEAD;
@@ -54,7 +51,6 @@ pub(super) fn log_name(first: u64) -> LogName {
     LogName::new(KIND, &format!("{PREFIX}{first:020}")).expect("letters, digits and a dash")
 }
 
-/// Returns the first positions of all logs of events, sorted.
 pub(super) fn firsts(store: &Store) -> Result<Vec<u64>, BusError> {
     numbers(store, PREFIX)
 }
@@ -68,7 +64,6 @@ pub(super) fn numbers(store: &Store, prefix: &str) -> Result<Vec<u64>, BusError>
     Ok(numbers)
 }
 
-/// Reads a log to its end.
 pub(super) fn measure(store: &Store, first: u64) -> Result<LogSpan, BusError> {
     let mut span = LogSpan::empty(first);
     for entry in store.reader(&log_name(first))?.entries(1)? {

@@ -44,7 +44,6 @@ const READ_BYTES: usize = 4 << 20;
 /// Time to wait for the end of a process that has the history open.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// The durable events of a bus.
 #[derive(Debug)]
 pub(super) struct EventHistory {
     store: Store,
@@ -57,7 +56,6 @@ pub(super) struct EventHistory {
     pub(super) control: ControlLog,
 }
 
-/// The last log, to which events are appended.
 #[derive(Debug)]
 struct LogWriting {
     /// The writer; `None` after a failure, until the log is reopened.
@@ -67,14 +65,12 @@ struct LogWriting {
 }
 
 impl LogWriting {
-    /// Returns the writer, unless it failed.
     fn sound(&self) -> Option<Writer> {
         let is_sound = |writer: &Writer| writer.check().is_ok();
         self.writer.clone().filter(is_sound)
     }
 }
 
-/// Consecutive events.
 #[derive(Debug, Default)]
 pub(super) struct EventBatch {
     /// The events with their positions.
@@ -146,7 +142,6 @@ impl EventHistory {
         Ok(())
     }
 
-    /// Begins a new log and removes old ones.
     fn begin_log(&self, writing: &mut LogWriting, full: Writer) -> Result<(), BusError> {
         let entries = full.barrier_blocking()?;
         self.tail.advance(writing.span.first + entries - 1);
@@ -181,7 +176,6 @@ impl EventHistory {
         }
     }
 
-    /// Returns the first stored position.
     pub(super) fn oldest(&self) -> u64 {
         let firsts = self.firsts.read();
         firsts.first().copied().unwrap_or(1)
@@ -259,12 +253,10 @@ impl EventHistory {
         Ok(batch)
     }
 
-    /// Returns the progress of the history, as it grows.
     pub(super) fn durable(&self) -> watch::Receiver<Durable> {
         self.tail.durable()
     }
 
-    /// Returns the position of the last event on disk.
     pub(super) fn last(&self) -> u64 {
         self.tail.last()
     }

@@ -4,7 +4,6 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::event::EventId;
 
-/// The positions of the newest events by their ids.
 #[derive(Debug)]
 pub(super) struct RecentIds {
     positions: HashMap<EventId, u64>,

@@ -60,7 +60,6 @@ impl HistoryLimits {
         Err(BusError::Invalid { what, reason })
     }
 
-    /// Whether a new log is to be begun.
     pub(super) fn is_full(&self, span: &LogSpan) -> bool {
         span.last + 1 - span.first >= self.log_events || span.bytes >= self.log_bytes
     }

@@ -13,19 +13,16 @@ const TAIL_EVENTS: usize = 1_024;
 /// Maximum size of the payloads in memory, in bytes of JSON.
 const TAIL_BYTES: usize = 8 << 20;
 
-/// The end of a history.
 #[derive(Debug)]
 pub(super) struct HistoryTail {
     ring: Mutex<Ring>,
     durable: watch::Sender<Durable>,
 }
 
-/// The progress of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::bus) struct Durable {
     /// The position of the last event on disk; 0 if there is none.
     pub(in crate::bus) last: u64,
-    /// Whether the bus was dropped.
     pub(in crate::bus) is_closed: bool,
 }
 
@@ -49,7 +46,6 @@ impl Ring {
 }
 
 impl HistoryTail {
-    /// Creates the tail of a history that ends at the position `last`.
     pub(super) fn new(last: u64) -> Self {
         let is_closed = false;
         Self {
@@ -111,7 +107,6 @@ impl HistoryTail {
         self.durable.subscribe()
     }
 
-    /// Returns the position of the last event on disk.
     pub(super) fn last(&self) -> u64 {
         self.durable.borrow().last
     }

@@ -25,7 +25,6 @@ const FILE_PATCH: usize = 40 << 10;
 const FILES: usize = 500;
 const PATCHES: usize = 60;
 
-/// The moment to go back to.
 #[derive(Debug, Deserialize)]
 pub(in super::super) struct To {
     #[serde(default)]
@@ -157,7 +156,6 @@ fn preview(app: &App, found: &RunUndo) -> Result<Markup, ApiError> {
     })
 }
 
-/// Returns a word for the change of a path by the run.
 pub(in super::super) fn done(change: &UndoChange) -> &'static str {
     match change.action {
         UndoAction::Delete => "created",
@@ -167,7 +165,6 @@ pub(in super::super) fn done(change: &UndoChange) -> &'static str {
     }
 }
 
-/// Returns words for the effect of an undo on a path.
 fn will_be(change: &UndoChange) -> &'static str {
     match change.action {
         UndoAction::Delete => "is deleted",
@@ -177,7 +174,6 @@ fn will_be(change: &UndoChange) -> &'static str {
     }
 }
 
-/// Draws the changed files, each with its patch.
 fn files(
     app: &App,
     found: &RunUndo,

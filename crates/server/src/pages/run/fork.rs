@@ -38,10 +38,8 @@ pub(in super::super) struct At {
     at: Option<u32>,
 }
 
-/// A run at the end of a step.
 struct ForkPoint {
     at: u32,
-    /// The last complete step.
     last: u32,
     /// The resources used by the steps up to this one.
     spent: Spent,
@@ -190,7 +188,6 @@ fn start(run: &RunOverview, moment: &ForkPoint) -> Markup {
     }
 }
 
-/// A fork, as typed.
 #[derive(Debug, Deserialize)]
 pub(in super::super) struct ForkForm {
     at: u32,

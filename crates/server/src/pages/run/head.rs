@@ -88,7 +88,6 @@ pub(super) fn part_of(
     Ok(NavigationPlace::Other.page(app, &title, &main))
 }
 
-/// Returns the links to the parts of a run.
 pub(super) fn tabs(run: RunId, current: RunTab) -> Markup {
     html! {
         nav.tabs aria-label="Parts of the run" {
@@ -100,7 +99,6 @@ pub(super) fn tabs(run: RunId, current: RunTab) -> Markup {
     }
 }
 
-/// Returns the head of a page about a part of a run.
 fn short_head(run: &RunOverview) -> Markup {
     html! {
         section #head data-live {
@@ -114,7 +112,6 @@ fn short_head(run: &RunOverview) -> Markup {
     }
 }
 
-/// Returns the head of a run's own page.
 pub(super) fn head(app: &App, run: &RunOverview) -> Result<Markup, ApiError> {
     let reader = app.store.reader(&log_name(run.run))?;
     let goal = match reader.entry(1)?.map(|first| gyrus_kernel::parse(&first)) {

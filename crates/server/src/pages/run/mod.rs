@@ -17,9 +17,11 @@ mod widget;
 use axum::routing::{get, post};
 
 pub(super) use self::{steps::steering, widget::questions};
-use crate::endpoint::{Endpoint, acts, reads};
+use crate::{
+    api::{commands, control},
+    endpoint::{Endpoint, acts, reads},
+};
 
-/// Returns the endpoints of the pages of a run.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/runs/{run}", get(steps::show)),
@@ -36,8 +38,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         acts("/runs/{run}/fork", post(fork::fork)),
         acts("/runs/{run}/replay", post(replay::replay)),
         acts("/runs/{run}/steer", post(act::steer)),
-        acts("/runs/{run}/pause", post(act::pause)),
-        acts("/runs/{run}/stop", post(act::stop)),
-        acts("/runs/{run}/resume", post(act::resume)),
+        acts("/runs/{run}/pause", post(control::pause)).then_see("/runs/{run}"),
+        acts("/runs/{run}/stop", post(control::stop)).then_see("/runs/{run}"),
+        acts("/runs/{run}/resume", post(commands::resume)).then_see("/runs/{run}"),
     ]
 }

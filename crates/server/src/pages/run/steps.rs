@@ -23,7 +23,6 @@ use crate::{
     overview::RunOverview,
 };
 
-/// Name of a zoom in addresses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ZoomName {
@@ -35,7 +34,6 @@ enum ZoomName {
 }
 
 impl ZoomName {
-    /// Returns the zoom, its name, and its tab.
     fn meaning(self) -> (Zoom, &'static str, RunTab) {
         match self {
             ZoomName::Cycles => (Zoom::Cycles, "cycles", RunTab::Steps),
@@ -46,7 +44,6 @@ impl ZoomName {
     }
 }
 
-/// The part of a run to show.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(in super::super) struct StepsPart {
@@ -87,7 +84,6 @@ pub(in super::super) async fn show(
     .await
 }
 
-/// Returns the changed rows of a run's page, as a fragment.
 pub(in super::super) async fn rows(
     State(app): State<Arc<App>>,
     RunInPath(run): RunInPath,

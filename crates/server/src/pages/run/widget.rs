@@ -27,7 +27,6 @@ pub(super) fn widget(app: &App, run: RunId) -> Result<Markup, ApiError> {
     })
 }
 
-/// Returns the cards of the open questions of a run.
 pub(in crate::pages) fn questions(app: &App, run: RunId, back: &str) -> Markup {
     let open = approvals::open(&app.store, run).unwrap_or_default();
     html! { @for question in &open { (waiting::card(app, question, run, back)) } }
