@@ -135,7 +135,6 @@ pub(crate) fn exists(files: &LogFiles) -> bool {
     files.disk.metadata(&path(files)).is_ok()
 }
 
-/// Returns the path of a log's seal.
 pub(crate) fn path(files: &LogFiles) -> PathBuf {
     files.folder.join("sealed")
 }

@@ -26,7 +26,6 @@ pub const WARN_AT_PERCENT: u64 = 80;
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
     tree: Arc<Mutex<AccountTree>>,
-    /// The index in the tree.
     index: usize,
 }
 

@@ -221,7 +221,6 @@ fn default_memory_window() -> usize {
     UNCOUNTED
 }
 
-/// Default maximum length of a reply in tokens.
 pub(crate) const DEFAULT_OUTPUT_TOKENS: u64 = 8_192;
 
 fn default_output_tokens() -> u64 {

@@ -111,7 +111,6 @@ pub struct ReactState {
 #[derive(Debug)]
 pub(crate) struct TurnProfile {
     pub(crate) words: String,
-    /// The purpose of the questions.
     pub(crate) purpose: Purpose,
     /// The offered tools; `None` means all for a loop that does not see the screen.
     pub(crate) tools: Option<Vec<Arc<ToolSpec>>>,

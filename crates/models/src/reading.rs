@@ -11,10 +11,8 @@ use crate::{
     screen::Act,
 };
 
-/// Maximum bytes of content of one reply.
 pub(crate) const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
-/// Maximum bytes of arguments of one tool call.
 pub(crate) const MAX_ARGUMENT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Maximum number of parts in one reply.

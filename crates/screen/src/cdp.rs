@@ -53,7 +53,6 @@ pub(crate) enum CdpError {
     Unreadable { method: String, reason: String },
 }
 
-/// An event from the browser.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CdpEvent<'a> {
     /// Session of the event; empty for the browser's own.

@@ -14,7 +14,6 @@ use crate::{
     state::{EventReaction, TabState},
 };
 
-/// Time limit for a tab to close.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 
 /// Reason why a page could not be opened.
@@ -134,7 +133,6 @@ impl BrowserSession {
         }
     }
 
-    /// Loads the page again.
     pub(crate) async fn load_again(&self, tab: &TabState) -> Result<Rest, NavigationError> {
         let document = self
             .state()

@@ -295,7 +295,6 @@ impl ChangeSet {
     }
 }
 
-/// One side of a path, for a diff.
 pub(crate) enum DiffSide {
     Nothing,
     Text(String),

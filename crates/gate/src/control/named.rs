@@ -184,7 +184,6 @@ pub(super) fn git_settings(workspace: &Path, home: Option<&Path>) -> Vec<ToRead>
     settings.into_iter().chain(hooks).map(outside).collect()
 }
 
-/// Reads control files of one workspace.
 pub(super) struct ControlFileReader<'a> {
     workspace: &'a Path,
     home: Option<&'a Path>,

@@ -272,7 +272,6 @@ impl ControlTable {
     }
 }
 
-/// Returns the built-in table.
 pub(crate) fn embedded() -> &'static ControlTable {
     static TABLE: OnceLock<ControlTable> = OnceLock::new();
     TABLE.get_or_init(|| ControlTable::parse(EMBEDDED).expect("the tests read the table, too"))

@@ -61,7 +61,6 @@ struct Loader<'a, 't> {
     problems: Problems<'t>,
 }
 
-/// The content of a file.
 #[derive(Default)]
 pub(super) struct PolicyFile {
     pub(super) rules: Vec<Arc<PolicyRule>>,

@@ -62,7 +62,6 @@ const TRIES: usize = 8;
 
 /// The thing to be put in a place.
 enum Stand {
-    /// This detached tree.
     Tree(OwnedFd),
     /// An empty folder or file.
     Nothing,

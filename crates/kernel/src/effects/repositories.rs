@@ -236,7 +236,6 @@ impl RepositoryBefore {
 /// Decides which changes of files may not stay.
 type Withhold<'a> = dyn Fn(&[ChangedPath]) -> Vec<WithheldChange> + 'a;
 
-/// The facts about the run that the repositories need.
 pub(super) struct RepositoryFacts<'a> {
     workspace: &'a Path,
     /// The folder of the private copies.

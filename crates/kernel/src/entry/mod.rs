@@ -78,7 +78,6 @@ macro_rules! entries {
                 }
             }
 
-            /// Returns the payload as JSON text.
             pub(crate) fn payload(&self) -> Result<Box<serde_json::value::RawValue>, serde_json::Error> {
                 match self {
                     $(Entry::$variant(body) => serde_json::value::to_raw_value(body),)*

@@ -32,7 +32,6 @@ fn in_words(file: &RankedFile) -> String {
     format!("{bytes} bytes, about {tokens} tokens, {}", file.why.words())
 }
 
-/// The result of the ranking.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RankedContext {
     ranked: RankedFiles,

@@ -18,7 +18,6 @@ pub(super) struct ReplayPosition<'a> {
     pub(super) unchecked: bool,
 }
 
-/// The next deed of a replay.
 pub(super) enum NextDeed {
     Call {
         call: ToolCall,

@@ -57,7 +57,6 @@ pub(super) enum ReplyPart {
 
 #[derive(Debug, PartialEq)]
 pub(super) struct WrittenCall {
-    /// The name of the tool.
     pub(super) tool: String,
     /// The arguments, of any type.
     pub(super) arguments: Value,

@@ -13,7 +13,6 @@ use toml::Spanned;
 use super::{pattern::ModelPattern, protocol::ProviderProtocol};
 use crate::{ImageTokens, Tier};
 
-/// The content of a catalogue file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CatalogueFile {

@@ -9,7 +9,6 @@ use reqwest::{Response, header::CONTENT_ENCODING};
 
 use crate::errors::{bad, bounded_line};
 
-/// The body of a reply that is being received.
 pub(super) struct ReplyBody {
     response: Response,
     unpacking: Option<MultiGzDecoder<Vec<u8>>>,

@@ -49,7 +49,6 @@ pub fn nested_parts() -> Result<(), NestedError> {
     window_manager().map(drop)
 }
 
-/// Returns the path of a window manager.
 fn window_manager() -> Result<String, NestedError> {
     let found = WINDOW_MANAGERS.iter().find_map(|name| program(name).ok());
     found.map_or_else(|| program(WINDOW_MANAGERS[0]), Ok)
@@ -77,7 +76,6 @@ pub enum NestedError {
     },
 }
 
-/// A running nested desktop.
 pub(super) struct NestedDesktop {
     /// The launcher, dropped before the folder that its programs use.
     launcher: Launcher,
@@ -88,7 +86,6 @@ pub(super) struct NestedDesktop {
 }
 
 impl NestedDesktop {
-    /// Starts a desktop of this size.
     pub(super) async fn start_desktop(
         width: u16,
         height: u16,

@@ -25,7 +25,6 @@ const OBEY: Duration = Duration::from_secs(3);
 /// Maximum length of a title, in bytes.
 const MAX_TITLE: usize = 400;
 
-/// A window of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DesktopWindow {
     pub(super) id: Window,

@@ -446,7 +446,6 @@ impl ActionCall<'_> {
     }
 }
 
-/// Returns the purpose of typing.
 fn purpose_of(call: &TypeTextCall) -> &'static str {
     if call.submit { "submit" } else { "type" }
 }

@@ -208,7 +208,6 @@ impl RefValue {
             .ok_or("it is neither an object nor a reference")
     }
 
-    /// Returns the content of the file.
     pub(super) fn content(&self) -> Vec<u8> {
         match self {
             Self::Object(id) => format!("{id}\n").into_bytes(),

@@ -199,7 +199,6 @@ pub(super) fn read_head(git: &GitFolder, worktree: &Path) -> Result<RefValue, Re
     }
 }
 
-/// Returns the references in `packed-refs`.
 pub(super) fn read_packed(
     git: &GitFolder,
     store: &Path,

@@ -22,7 +22,6 @@ use crate::{
 /// Git's mode of a symbolic link.
 const LINK: u32 = 0o120_000;
 
-/// One side of a path.
 #[derive(PartialEq, Eq)]
 struct PatchSide {
     mode: u32,
@@ -53,7 +52,6 @@ impl PatchSide {
     }
 }
 
-/// Both sides of the changed paths.
 type PathSides = BTreeMap<Vec<u8>, (Option<PatchSide>, Option<PatchSide>)>;
 
 impl UndoPlan {
