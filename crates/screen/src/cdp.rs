@@ -236,9 +236,6 @@ impl Cdp {
 
     /// Closes the connection if the browser does not answer at all. A page that does not answer is
     /// no reason.
-    ///
-    /// # Errors
-    /// The browser is gone.
     async fn check_alive(&self) -> Result<(), CdpError> {
         let asked = self
             .ask("", "Browser.getVersion", json!({}), ALIVE_LIMIT)

@@ -358,9 +358,6 @@ impl<'a> RepositoryFacts<'a> {
 impl Repositories {
     /// Updates the copies from the real repositories, before a command when no other is in
     /// progress.
-    ///
-    /// # Errors
-    /// Returns the reason why no command can be run.
     pub(super) fn begin(&mut self, run: &RepositoryFacts<'_>) -> Result<(), String> {
         let top = run.workspace.join(".git");
         let is_new = |known: &Vec<RepositoryBefore>| {

@@ -41,9 +41,6 @@ pub(super) struct RankedContext {
 
 impl RankedContext {
     /// Returns the files that are most relevant to a text.
-    ///
-    /// # Errors
-    /// Returns the reason for ending the work without them, or a [`Stop`].
     pub(super) async fn about(
         run: &mut Run,
         words: &str,

@@ -116,9 +116,6 @@ impl Changeset {
     }
 
     /// Returns the gate's reasons for asking if the proposal were applied now.
-    ///
-    /// # Errors
-    /// Returns the reason why the gate would deny it, or a [`Stop`].
     fn foreseen(
         &self,
         run: &mut Run,

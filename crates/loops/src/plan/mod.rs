@@ -182,9 +182,6 @@ fn callable(run: &Run) -> Vec<Arc<ToolSpec>> {
 }
 
 /// Returns the calls of an edited plan whose arguments are known beforehand.
-///
-/// # Errors
-/// Returns all mistakes that can be seen without the run.
 pub(crate) fn edited_calls(text: &str, tools: &[ToolSpec]) -> Result<Vec<ToolCall>, Vec<String>> {
     let of_tool = |step: &AgentStep| match step.tool.as_str() {
         browse::BROWSE => Vec::new(),

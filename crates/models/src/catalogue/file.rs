@@ -193,9 +193,6 @@ fn microdollars(dollars: f64) -> Result<u64, String> {
 
 impl CatalogueFile {
     /// Parses a catalogue file.
-    ///
-    /// # Errors
-    /// With the line, and a suggestion.
     pub(super) fn parse(text: &str) -> Result<Self, FileMistake> {
         toml::from_str(text).map_err(|error| file_mistake(text, error.span(), error.message()))
     }

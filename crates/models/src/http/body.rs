@@ -15,8 +15,6 @@ pub(super) struct ReplyBody {
 }
 
 impl ReplyBody {
-    /// # Errors
-    /// [`ModelError::BadOutput`] for an encoding that is not known.
     pub(super) fn new(response: Response) -> Result<Self, ModelError> {
         let encoding = response.headers().get(CONTENT_ENCODING);
         let encoding = encoding.map_or(&b"identity"[..], |value| value.as_bytes());
@@ -37,9 +35,6 @@ impl ReplyBody {
     }
 
     /// Returns the next bytes; `None` at the proper end.
-    ///
-    /// # Errors
-    /// The reason why the body breaks off.
     pub(super) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, String> {
         let chunk = self.response.chunk().await;
         let Some(bytes) = chunk.map_err(|error| in_words(&error))? else {

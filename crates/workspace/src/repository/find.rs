@@ -321,9 +321,6 @@ const EXTENSIONS: [(&str, &[&str]); 6] = [
 ];
 
 /// Checks that the store at `path` has a supported form.
-///
-/// # Errors
-/// The reason why it has not.
 pub(super) fn check(path: &Path) -> Result<(), RepositoryError> {
     let git = GitFolder::open(path)?;
     let not = |reason: String| {

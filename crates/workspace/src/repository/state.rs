@@ -114,9 +114,6 @@ pub(super) fn is_private(path: &Path) -> bool {
 }
 
 /// Reads a file of state and checks its form; `None` if it does not exist.
-///
-/// # Errors
-/// [`RepositoryError::Damaged`] if it holds something else.
 pub(super) fn read(
     git: &GitFolder,
     worktree: &Path,
