@@ -133,23 +133,10 @@ impl Touch {
 
     /// Whether the call starts processes, which need a keeper.
     pub fn starts_processes(&self) -> bool {
-        match self {
-            Touch::Starts(_) | Touch::RunsAsUser { .. } | Touch::Clipboard => true,
-            Touch::Reads(_)
-            | Touch::Writes(_)
-            | Touch::Changes(_)
-            | Touch::Compares(_)
-            | Touch::Connects(_)
-            | Touch::Recalls
-            | Touch::Remembers
-            | Touch::Screen
-            | Touch::Desktop
-            | Touch::Evaluates(_)
-            | Touch::Submits(_)
-            | Touch::Asks(_)
-            | Touch::HandsOver(_)
-            | Touch::Serves(_) => false,
-        }
+        matches!(
+            self,
+            Touch::Starts(_) | Touch::RunsAsUser { .. } | Touch::Clipboard
+        )
     }
 
     /// Whether the call is an input to a screen, whose effect is measured before it is made.
@@ -169,19 +156,7 @@ impl Touch {
             Touch::Writes(name) => (name, false, true),
             Touch::Compares(name) => (name, true, false),
             Touch::Changes(name) => (name, true, true),
-            Touch::Starts(_)
-            | Touch::RunsAsUser { .. }
-            | Touch::Connects(_)
-            | Touch::Clipboard
-            | Touch::Recalls
-            | Touch::Remembers
-            | Touch::Screen
-            | Touch::Desktop
-            | Touch::Evaluates(_)
-            | Touch::Submits(_)
-            | Touch::Asks(_)
-            | Touch::HandsOver(_)
-            | Touch::Serves(_) => return None,
+            _ => return None,
         };
         Some(PathArgument {
             name,
