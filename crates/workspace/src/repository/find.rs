@@ -68,7 +68,6 @@ pub struct GitDirectory {
 impl GitDirectory {
     /// Returns the name of the repository for a person: its path below the workspace, otherwise the
     /// whole path.
-    #[must_use]
     pub fn name(&self) -> String {
         let path = self
             .path

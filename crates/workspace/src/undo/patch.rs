@@ -77,13 +77,8 @@ impl UndoPlan {
             if parts.any(|part| part.as_os_str() == ".git") {
                 continue;
             }
-            let old = match self.before.entries.get(&change.path) {
-                None => None,
-                Some(file @ SnapshotEntry::File { .. }) => {
-                    PatchSide::of(file, self.before.read(file, &opened, load)?)
-                }
-                Some(other) => PatchSide::of(other, Vec::new()),
-            };
+            let old = self.before.entries.get(&change.path);
+            let old = side(&self.before, old, &opened, load)?;
             let new = look(&root, &path).map_err(failed)?;
             let new = new.and_then(|look::PresentEntry { entry, content, .. }| {
                 PatchSide::of(&entry, content)
