@@ -85,7 +85,8 @@ fn here() -> String {
     ".".to_owned()
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+/// Whether a value is the default of its type, which is left out where it is stored.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

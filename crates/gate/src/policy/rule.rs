@@ -8,11 +8,11 @@ use super::argument;
 use super::{
     PathUse, PolicySubject,
     argument::ArgumentCondition,
+    argument::TextPattern,
     command::CommandPattern,
     host::{Host, HostPattern},
     path::{PathNames, PathPattern},
     subject::PatternReading,
-    text::TextPattern,
 };
 
 /// Position of an item in a policy.

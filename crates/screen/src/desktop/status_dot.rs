@@ -37,7 +37,7 @@ use x11rb::{
 
 use super::{
     display::{Display, DisplayError},
-    own_windows::OWN_WINDOW,
+    windows::OWN_WINDOW,
 };
 
 /// Diameter of the dot in pixels.
