@@ -40,12 +40,53 @@ pub trait TypedCall: Arguments + Serialize {
     }
 }
 
+/// Implements [`Arguments`] and [`TypedCall`] for arguments: the name of the tool, the type of its
+/// value, and an example.
+macro_rules! typed_calls {
+    ($($call:ident = $tool:literal -> $value:ty, $example:literal;)*) => {$(
+        impl Arguments for $call {
+            const TOOL: &'static str = $tool;
+            const EXAMPLE: &'static str = $example;
+        }
+
+        impl TypedCall for $call {
+            type Value = $value;
+        }
+    )*};
+}
+
+typed_calls! {
+    ShellCall = "shell" -> CommandResult,
+        r#"{"command": "cargo test", "timeout_seconds": 300}"#;
+    ReadCall = "read" -> Value,
+        r#"{"path": "src/main.rs", "offset_line": 1, "limit_lines": 200}"#;
+    GlobCall = "glob" -> PathList,
+        r#"{"pattern": "src/**/*.rs", "path": "."}"#;
+    SearchCall = "search" -> SearchResult,
+        r#"{"pattern": "fn main\\b", "path": ".", "glob": "*.rs", "context": 2}"#;
+    EvaluateCall = "evaluate" -> Value,
+        r#"{"expression": "document.title"}"#;
+    JudgeCall = "judge" -> JudgeRuling,
+        r#"{"url": "https://judge.example/", "submission": {}}"#;
+    RankFilesCall = "rank_files" -> RankedFiles,
+        r#"{"query": "retry failed uploads", "path": ".", "max_tokens": 20000}"#;
+    ReadJournalCall = "read_journal" -> Value,
+        r#"{"query": "retry failed uploads"}"#;
+    FindToolsCall = "find_tools" -> FoundTools,
+        r#"{"query": "create an issue"}"#;
+    ProposeChangesetCall = "propose_changeset" -> crate::Proposal,
+        r#"{"summary": "Retry uploads that time out", "changes": [{"path": "src/upload.rs", "reason": "try three times", "edits": [{"old": "send(&file)", "new": "retry(3, || send(&file))"}]}, {"path": "src/retry.rs", "reason": "new helper", "content": "pub fn retry() {}\n"}, {"path": "src/old.rs", "reason": "unused now", "delete": true}]}"#;
+    ApplyChangesetCall = "apply_changeset" -> AppliedChangeset,
+        r#"{"changes": [{"path": "src/new.rs", "content": "fn new() {}\n"}, {"path": "src/old.rs", "before": "00112233445566778899aabbccddeeff"}], "verify": "cargo test"}"#;
+}
+
 /// Returns the folder that a path means which is left out.
 fn here() -> String {
     ".".to_owned()
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+/// Whether a value is the default of its type, which is left out where it is stored.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
@@ -71,15 +112,6 @@ pub struct ShellCall {
     /// Kills it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub end: bool,
-}
-
-impl Arguments for ShellCall {
-    const TOOL: &'static str = "shell";
-    const EXAMPLE: &'static str = r#"{"command": "cargo test", "timeout_seconds": 300}"#;
-}
-
-impl TypedCall for ShellCall {
-    type Value = CommandResult;
 }
 
 /// The value of a command that ran.
@@ -128,16 +160,6 @@ impl ReadCall {
     }
 }
 
-impl Arguments for ReadCall {
-    const TOOL: &'static str = "read";
-    const EXAMPLE: &'static str =
-        r#"{"path": "src/main.rs", "offset_line": 1, "limit_lines": 200}"#;
-}
-
-impl TypedCall for ReadCall {
-    type Value = Value;
-}
-
 /// Finds files by a pattern of their path, newest first; ignored files are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -150,15 +172,6 @@ pub struct GlobCall {
     /// Hidden and ignored files, too.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hidden: bool,
-}
-
-impl Arguments for GlobCall {
-    const TOOL: &'static str = "glob";
-    const EXAMPLE: &'static str = r#"{"pattern": "src/**/*.rs", "path": "."}"#;
-}
-
-impl TypedCall for GlobCall {
-    type Value = PathList;
 }
 
 /// The value of a tool that lists files or folders: those that its text shows.
@@ -220,16 +233,6 @@ impl SearchCall {
     pub const MAX_MATCHES: usize = 1_000;
 }
 
-impl Arguments for SearchCall {
-    const TOOL: &'static str = "search";
-    const EXAMPLE: &'static str =
-        r#"{"pattern": "fn main\\b", "path": ".", "glob": "*.rs", "context": 2}"#;
-}
-
-impl TypedCall for SearchCall {
-    type Value = SearchResult;
-}
-
 /// The value of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchResult {
@@ -249,15 +252,6 @@ pub struct EvaluateCall {
     pub expression: String,
 }
 
-impl Arguments for EvaluateCall {
-    const TOOL: &'static str = "evaluate";
-    const EXAMPLE: &'static str = r#"{"expression": "document.title"}"#;
-}
-
-impl TypedCall for EvaluateCall {
-    type Value = Value;
-}
-
 /// Posts a submission to the judge that you named, and reads its verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -266,15 +260,6 @@ pub struct JudgeCall {
     pub url: String,
     /// The submission to judge.
     pub submission: Map<String, Value>,
-}
-
-impl Arguments for JudgeCall {
-    const TOOL: &'static str = "judge";
-    const EXAMPLE: &'static str = r#"{"url": "https://judge.example/", "submission": {}}"#;
-}
-
-impl TypedCall for JudgeCall {
-    type Value = JudgeRuling;
 }
 
 /// The ruling of a judge: the value of `judge`, and of a server's tool that judges.
@@ -298,16 +283,6 @@ pub struct RankFilesCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u64>,
-}
-
-impl Arguments for RankFilesCall {
-    const TOOL: &'static str = "rank_files";
-    const EXAMPLE: &'static str =
-        r#"{"query": "retry failed uploads", "path": ".", "max_tokens": 20000}"#;
-}
-
-impl TypedCall for RankFilesCall {
-    type Value = RankedFiles;
 }
 
 /// The result of a ranking.
@@ -373,30 +348,12 @@ pub struct ReadJournalCall {
     pub query: Option<String>,
 }
 
-impl Arguments for ReadJournalCall {
-    const TOOL: &'static str = "read_journal";
-    const EXAMPLE: &'static str = r#"{"query": "retry failed uploads"}"#;
-}
-
-impl TypedCall for ReadJournalCall {
-    type Value = Value;
-}
-
 /// Finds tools of the connected servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FindToolsCall {
     /// A few words: what the tool should do, and with what.
     pub query: String,
-}
-
-impl Arguments for FindToolsCall {
-    const TOOL: &'static str = "find_tools";
-    const EXAMPLE: &'static str = r#"{"query": "create an issue"}"#;
-}
-
-impl TypedCall for FindToolsCall {
-    type Value = FoundTools;
 }
 
 /// The value of a search for tools.
@@ -416,15 +373,6 @@ pub struct ProposeChangesetCall {
     /// One for each file, with one of `content`, `edits` and `delete`.
     #[schemars(length(min = 1, max = MAX_CHANGES))]
     pub changes: Vec<ProposedChange>,
-}
-
-impl Arguments for ProposeChangesetCall {
-    const TOOL: &'static str = "propose_changeset";
-    const EXAMPLE: &'static str = r#"{"summary": "Retry uploads that time out", "changes": [{"path": "src/upload.rs", "reason": "try three times", "edits": [{"old": "send(&file)", "new": "retry(3, || send(&file))"}]}, {"path": "src/retry.rs", "reason": "new helper", "content": "pub fn retry() {}\n"}, {"path": "src/old.rs", "reason": "unused now", "delete": true}]}"#;
-}
-
-impl TypedCall for ProposeChangesetCall {
-    type Value = crate::Proposal;
 }
 
 /// The proposed change of one file.
@@ -482,15 +430,6 @@ pub struct ApplyChangesetCall {
     /// A command line that must succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
-}
-
-impl Arguments for ApplyChangesetCall {
-    const TOOL: &'static str = "apply_changeset";
-    const EXAMPLE: &'static str = r#"{"changes": [{"path": "src/new.rs", "content": "fn new() {}\n"}, {"path": "src/old.rs", "before": "00112233445566778899aabbccddeeff"}], "verify": "cargo test"}"#;
-}
-
-impl TypedCall for ApplyChangesetCall {
-    type Value = AppliedChangeset;
 }
 
 /// The change of one file.

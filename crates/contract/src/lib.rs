@@ -34,7 +34,6 @@ mod sandbox_options;
 mod sandbox;
 mod command;
 mod screen;
-mod typing;
 mod gate;
 mod answer;
 mod inbox;
@@ -55,7 +54,7 @@ pub use calls::{
     FINISH, FindToolsCall, FoundTools, GlobCall, JudgeCall, JudgeRuling, MAX_CHANGES,
     MAX_TIMEOUT_SECONDS, PathList, ProposeChangesetCall, ProposedChange, ProposedEdit,
     RankFilesCall, RankedFile, RankedFiles, ReadCall, ReadJournalCall, SearchCall, SearchMode,
-    SearchResult, ShellCall, TypedCall, WantedChange, WhyRanked,
+    SearchResult, ShellCall, TypedCall, WantedChange, WhyRanked, is_default,
 };
 pub use change_cycle::{CHANGE_CYCLE, ChangeEvent, ChangeState, IllegalTransition};
 pub use command::{
@@ -106,7 +105,8 @@ pub use screen_calls::{
     DragCall, DragEnd, ExtractCall, FieldText, FindCall, GoBackCall, HandOverCall, HeldKey,
     HoverCall, OpenApplicationCall, OpenUrlCall, PressKeyCall, ReloadCall, ScreenAction,
     ScreenEffect, ScrollCall, ScrollDirection, ScrollToCall, SelectOptionCall, SelectTextCall,
-    SwitchTabCall, TakeScreenshotCall, TypeTextCall, UploadFileCall, WaitCall, screen_actions,
+    SwitchTabCall, TakeScreenshotCall, TypeTextCall, TypedInto, UploadFileCall, WaitCall,
+    fields_filled, screen_actions, typed_text,
 };
 pub use server_request::{AnswerForm, PersonReply, ServerPrompt, ServerQuestion};
 pub use simplification::Simplification;
@@ -118,7 +118,6 @@ pub use tool::{
 };
 pub use touch::{PathArgument, Reach, Service, Touch, path_in_list};
 pub use typed_tool::{Arguments, BuiltIn, TypedTool, WrongArguments};
-pub use typing::{TypedInto, fields_filled, typed_text};
 pub use worktree::{RunWorktree, Worktrees};
 
 /// The return type of an `async` method of an object-safe trait: a boxed future that can move

@@ -67,7 +67,6 @@ pub enum Touch {
     Serves(Service),
 }
 
-/// The parts of the world that a touch may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MayChange {
     Nothing,

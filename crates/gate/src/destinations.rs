@@ -111,7 +111,6 @@ pub(crate) fn why_trusted(
     all.then(|| format!("you named {shown} yourself"))
 }
 
-/// Whether a grant covers connections to `host` at `port`.
 pub(crate) fn grants_connection(grant: &Grant, host: &str, port: u16) -> bool {
     match grant {
         Grant::Host {
@@ -138,7 +137,6 @@ pub(crate) fn grants_connection(grant: &Grant, host: &str, port: u16) -> bool {
     }
 }
 
-/// Whether the host is a registry of packages.
 pub(crate) fn is_registry(host: &str, port: u16) -> bool {
     USUAL_PORTS.contains(&port) && PACKAGE_REGISTRIES.contains(&host)
 }

@@ -21,7 +21,6 @@ const MAX_PATH_BYTES: usize = 4096;
 /// Maximum number of names in a folder that are compared with a missing one.
 const MAX_NAMES: usize = 10_000;
 
-/// The error of a path that cannot be looked up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
     #[error("the path is longer than {MAX_PATH_BYTES} bytes; name a shorter one")]
@@ -128,7 +127,6 @@ fn look_of(name: &str) -> String {
     composed.chars().map(plain).collect()
 }
 
-/// Kind of file at a real path.
 pub(crate) enum FileKind {
     Missing,
     /// A regular file; `names` is the number of its hard links.

@@ -268,7 +268,6 @@ fn is_name(word: &str, may_have_parts: bool) -> bool {
     is_short(word) && !word.starts_with(['.', '/', '@']) && word.chars().all(plain)
 }
 
-/// Whether a word is a plain value of an option.
 fn is_value(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._@#-/:,+=%".contains(c);
     is_short(word)

@@ -209,7 +209,6 @@ fn fill_in_folders(arguments: &mut Map<String, Value>, spec: &ToolSpec) {
     }
 }
 
-/// Whether a change of a list leaves a file behind.
 pub(crate) fn leaves_file(change: &Value) -> bool {
     ["content", "diff"]
         .iter()

@@ -32,7 +32,6 @@ pub(crate) struct Scales<'a> {
 }
 
 impl Scales<'_> {
-    /// Returns all weights of one touch.
     pub(crate) fn touch(&self, touch: &Touch) -> Vec<TouchWeight> {
         let call = self.call;
         vec![match touch {
@@ -320,7 +319,6 @@ impl Scales<'_> {
         })
     }
 
-    /// Reading from an address.
     pub(crate) fn address(&self, address: &str) -> TouchWeight {
         let Some((host, port)) = destinations::place(address) else {
             return TouchWeight::new(Risk::High, format!("connects to {address}"));

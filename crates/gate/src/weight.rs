@@ -3,7 +3,6 @@
 use gyrus_contract::{Grant, Risk};
 use serde_json::Value;
 
-/// The weight that one touch adds to a verdict.
 #[derive(Debug)]
 pub(crate) struct TouchWeight {
     pub(crate) risk: Risk,

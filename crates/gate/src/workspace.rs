@@ -81,7 +81,6 @@ pub fn check_workspace(
     Ok(real)
 }
 
-/// Folders of the system.
 const SYSTEM: [&str; 12] = [
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
     "/var",

@@ -135,7 +135,6 @@ impl StoreIdentity {
         }
     }
 
-    /// Returns where a log was born.
     pub(crate) fn birth(&self, files: &Arc<LogFiles>) -> Birth {
         let own = match self {
             Self::Simulated => return Birth::Here,

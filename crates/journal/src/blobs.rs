@@ -55,7 +55,6 @@ pub(crate) fn check(files: &LogFiles, id: &BlobId) -> Result<(), Error> {
     }
 }
 
-/// Reads private content of a log.
 pub(crate) fn read_private(files: &LogFiles, id: &BlobId) -> Result<Vec<u8>, Error> {
     let path = files.private().join(id.to_string());
     read_opened(files, id, &path, files.disk.open(&path))

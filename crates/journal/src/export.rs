@@ -245,7 +245,6 @@ fn export_blob(out: &mut Out<'_>, id: &BlobId) -> Result<(), Error> {
     out.write(b"\n")
 }
 
-/// An export being read.
 struct ExportReader<'a> {
     from: BufReader<&'a mut dyn Read>,
     hasher: blake3::Hasher,

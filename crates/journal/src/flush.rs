@@ -48,7 +48,6 @@ pub(crate) struct WriterInner {
     lock: Lock,
 }
 
-/// The mutable state of a writer.
 #[derive(Debug)]
 pub(crate) struct WriterState {
     /// Lines that are not written yet.

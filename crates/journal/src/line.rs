@@ -111,7 +111,6 @@ impl Body<'_> {
     }
 }
 
-/// Whether `kind` may be the kind of an entry.
 pub(crate) fn is_kind(kind: &str) -> bool {
     (1..=KIND_LIMIT).contains(&kind.len()) && kind.bytes().all(is_kind_byte)
 }
@@ -211,7 +210,6 @@ impl<'a> LogLine<'a> {
         }
     }
 
-    /// Whether the payload was erased.
     pub(crate) fn is_erased(&self) -> bool {
         matches!(self.body, Body::Erased(_))
     }

@@ -114,7 +114,6 @@ pub(crate) fn take_new(files: &LogFiles) -> Result<Lock, Error> {
     }
 }
 
-/// Returns the holder of a log, if there is one.
 pub(crate) fn holder(files: &LogFiles) -> Result<Option<Holder>, Error> {
     let path = files.lock();
     let deadline = Instant::now() + RECORD_PATIENCE;

@@ -52,9 +52,6 @@ impl Seal {
     }
 
     /// Returns the seal of a log; `None` if the log has none.
-    ///
-    /// # Errors
-    /// Returns [`Error::BadSeal`] when the file is damaged or belongs to another log.
     pub(crate) fn read(files: &LogFiles) -> Result<Option<Self>, Error> {
         let path = path(files);
         let file = match files.disk.open(&path) {
@@ -135,7 +132,6 @@ pub(crate) fn exists(files: &LogFiles) -> bool {
     files.disk.metadata(&path(files)).is_ok()
 }
 
-/// Returns the path of a log's seal.
 pub(crate) fn path(files: &LogFiles) -> PathBuf {
     files.folder.join("sealed")
 }

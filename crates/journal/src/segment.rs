@@ -107,7 +107,6 @@ pub(crate) fn read_signed<T: DeserializeOwned>(line: &[u8], key: &LogKey) -> Res
     serde_json::from_slice(line).map_err(|error| error.to_string())
 }
 
-/// An open segment.
 #[derive(Debug, Clone)]
 pub(crate) struct Segment {
     pub(crate) number: u32,
@@ -209,7 +208,6 @@ impl LogFiles {
         (self.segment_path(number).file_name()? == name).then_some(number)
     }
 
-    /// Whether a segment with this number exists.
     pub(crate) fn has_segment(&self, number: u32) -> Result<bool, Error> {
         let path = self.segment_path(number);
         match self.disk.metadata(&path) {

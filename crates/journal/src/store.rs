@@ -374,7 +374,6 @@ impl Store {
         }
     }
 
-    /// Checks that no log with this name exists.
     pub(crate) fn check_absent(&self, name: &LogName) -> Result<(), Error> {
         if self.exists(name) {
             return Err(Error::Exists { name: name.clone() });
@@ -433,10 +432,8 @@ impl Store {
     }
 }
 
-/// The purpose of taking a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TakePurpose {
-    /// To append entries.
     Appending,
     /// To erase payloads; nothing that counts changes.
     Erasing,

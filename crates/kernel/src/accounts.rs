@@ -26,7 +26,6 @@ pub const WARN_AT_PERCENT: u64 = 80;
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
     tree: Arc<Mutex<AccountTree>>,
-    /// The index in the tree.
     index: usize,
 }
 
@@ -275,9 +274,6 @@ impl Account {
     }
 
     /// Checks that time is left.
-    ///
-    /// # Errors
-    /// Returns the ending of a run whose time is up.
     pub(crate) fn check_time(&self) -> Result<(), Ending> {
         self.tree.lock().check_time(self.index)
     }
@@ -465,9 +461,6 @@ impl AccountNode {
 
     /// Returns the output that the remaining budget allows after a prompt of this length, at most
     /// `wanted`.
-    ///
-    /// # Errors
-    /// Returns the limit that leaves less than [`OUTPUT_FLOOR`].
     fn affords(&self, input_tokens: u64, wanted: u64, price: Option<Price>) -> Result<u64, Ending> {
         let left = self.remaining();
         let mut output = wanted;

@@ -12,7 +12,6 @@ use gyrus_workspace::{ContentStore, Secrecy};
 
 use crate::{Stop, log::RunLog, redact::Redactor};
 
-/// Stores the contents of a workspace.
 pub(crate) struct WorkspaceContents<'a> {
     log: &'a RunLog,
     judge: SecretJudge<'a>,

@@ -14,7 +14,6 @@ use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard, watch};
 
 use crate::Ending;
 
-/// The urgency with which a run should end.
 #[derive(Debug, Clone, PartialEq)]
 enum EndUrgency {
     Nothing,

@@ -47,7 +47,6 @@ pub(crate) struct Core {
     pub(crate) links: Mutex<RunLinks>,
     /// The mandate, and the origins of the values that the run has read.
     pub(crate) provenance: Mutex<Provenance>,
-    /// Snapshots of the workspace.
     pub(crate) snapshots: Mutex<Snapshots>,
     /// The calls in progress whose changes are judged at their end, each with the snapshot before
     /// it, unless the folder is too large.
@@ -216,7 +215,6 @@ impl Core {
         self.shared.lock()
     }
 
-    /// Returns the store for the contents of the workspace.
     pub(crate) fn contents(&self) -> WorkspaceContents<'_> {
         let organs = self.kernel.organs();
         let workspace = &self.started.workspace;

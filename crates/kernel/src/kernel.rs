@@ -420,7 +420,6 @@ impl Kernel {
         self.inner.loop_config.share(config)
     }
 
-    /// Checks that runs are not stopped by the latch.
     pub(crate) fn check_latch(&self) -> Result<(), AllStopped> {
         self.organs().latch.as_ref().map_or(Ok(()), Latch::check)
     }

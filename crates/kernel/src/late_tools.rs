@@ -17,7 +17,6 @@ const MAX_ADDITIONS: usize = 16;
 const MAX_TOOLS: usize = 1_000;
 
 impl Core {
-    /// Returns the tool of that name, if the run has it.
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let own = self.kernel.organs().tools.get(name).cloned();
         own.or_else(|| self.tools.joined(name))

@@ -36,7 +36,6 @@ mod unknown;
 mod controls;
 mod takeover;
 mod inbox;
-mod names;
 mod select;
 mod settling;
 mod standing;
@@ -65,6 +64,7 @@ mod withheld_changes;
 mod sim;
 
 pub use accounts::{OUTPUT_FLOOR, WARN_AT_PERCENT};
+pub use approvals::QuestionId;
 pub use clock::{now_ms, wait_until};
 pub use cognitive::{CognitiveLoop, ErasedLoop, HandOverReport, InterruptedCycle, LoopFactory};
 pub use controls::Controls;
@@ -100,7 +100,6 @@ pub use kernel::{
 pub use live::shown;
 pub use live::{Live, LiveEvent, LivePiece};
 pub use log::parse;
-pub use names::QuestionId;
 pub use prompt::prompt_of;
 pub use register::{BegunBy, Register, RegisterLine};
 pub use replay::ReplayResult;

@@ -15,7 +15,6 @@ use gyrus_text::full_addresses;
 
 use crate::{CallEnd, Entry, Stop, log::RunLog, runs::entries};
 
-/// The tools of a run by name.
 type ToolsByName = BTreeMap<String, Arc<dyn Tool>>;
 
 /// Maximum number of links that are remembered; the run asks about further ones.

@@ -18,7 +18,6 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct RunPosition {
     pub(crate) started: Arc<RunStarted>,
-    /// The present settings.
     pub(crate) settings: RunSettings,
     /// The last complete cycle.
     pub(crate) last: Option<CycleEnded>,

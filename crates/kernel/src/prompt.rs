@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
-use gyrus_contract::{Message, Prompt, ScreenSize, SystemPart, ToolSpec};
+use gyrus_contract::{Message, Prompt, ScreenSize, SystemPart, ToolSpec, is_default};
 use gyrus_journal::LogReader;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::{BadBlob, Entry, Stop, UnreadableEntry, log::parse, position::items_b
 pub(crate) struct PromptFrame<'a> {
     pub(crate) system: Cow<'a, [SystemPart]>,
     pub(crate) lead: Cow<'a, [Message]>,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) lead_at: u64,
     pub(crate) tools: Cow<'a, [Arc<ToolSpec>]>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -24,10 +24,6 @@ pub(crate) struct PromptFrame<'a> {
     pub(crate) output_schema: Cow<'a, Option<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) screen: Option<ScreenSize>,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// Returns messages of memory, numbered from `first`, with the lead before the message with the

@@ -84,7 +84,6 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// The passwords typed by models.
 #[derive(Default)]
 struct TypedPasswords {
     secrets: Vec<Secret>,

@@ -31,12 +31,10 @@ impl RunTools {
         self.read().specs
     }
 
-    /// Returns the tool of that name, if it joined the run.
     pub(crate) fn joined(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.read().joined.get(name).cloned()
     }
 
-    /// Returns the tools that joined the run.
     pub(crate) fn all_joined(&self) -> Vec<Arc<dyn Tool>> {
         self.read().joined.into_values().collect()
     }

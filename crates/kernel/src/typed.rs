@@ -25,7 +25,6 @@ pub(crate) struct SecretFields {
     focused: bool,
 }
 
-/// The kind of element with the keyboard focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FocusKind {
     Secret,

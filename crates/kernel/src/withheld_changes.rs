@@ -74,7 +74,6 @@ pub fn withheld_changes(store: &Store, run: RunId) -> Result<Vec<WithheldChanges
 
 impl WithheldChanges {
     /// Whether the content of a file was stored, so that it can be restored.
-    #[must_use]
     pub fn is_kept(&self, path: &str) -> bool {
         let is_lost = |lost: &Path| lost == Path::new(path);
         let changes = self.withheld.changes.as_ref();

@@ -15,7 +15,6 @@ use serde_json::Value;
 
 use crate::{CognitiveConfig, reactive};
 
-/// The name of the call.
 pub(crate) const BROWSE: &str = BrowseCall::TOOL;
 
 /// The arguments of the call.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gyrus_contract::{AnswerSchema, Intent, Strength, ThinkingEffort};
+use gyrus_contract::{AnswerSchema, Intent, Strength, ThinkingEffort, is_default};
 use gyrus_procedures::{Procedure, SlotValues};
 use serde::{Deserialize, Serialize};
 
@@ -150,7 +150,7 @@ pub struct CognitiveConfig {
     #[serde(default = "default_output_tokens")]
     pub max_output_tokens: u64,
     /// The form in which a screen is shown to the model.
-    #[serde(default, skip_serializing_if = "is_auto")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub perception: PerceptionMode,
     /// The address at which a screen begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,10 +210,6 @@ pub struct CognitiveConfig {
     pub delegation: Option<Box<DelegationConfig>>,
 }
 
-fn is_auto(mode: &PerceptionMode) -> bool {
-    *mode == PerceptionMode::Auto
-}
-
 /// Number of messages that means no limit.
 const UNCOUNTED: usize = 1_000_000;
 
@@ -221,7 +217,6 @@ fn default_memory_window() -> usize {
     UNCOUNTED
 }
 
-/// Default maximum length of a reply in tokens.
 pub(crate) const DEFAULT_OUTPUT_TOKENS: u64 = 8_192;
 
 fn default_output_tokens() -> u64 {

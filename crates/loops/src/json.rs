@@ -95,7 +95,6 @@ fn objects(text: &str) -> Result<Vec<&str>, String> {
     }
 }
 
-/// Returns the text without commas before a closing bracket.
 fn without_trailing_commas(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let (mut in_string, mut escaped) = (false, false);

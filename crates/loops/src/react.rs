@@ -6,7 +6,7 @@ use std::{collections::VecDeque, sync::Arc};
 use gyrus_contract::{
     Action, ActionVerdict, Arguments, Claim, EffectId, ExecutionResult, FindToolsCall, HookEvent,
     MemoryBuffer, Message, Observation, Origin, Part, Perception, Plan, Purpose, Repeat,
-    StopReason, Strength, Text, ThoughtStep, ToolCall, ToolSpec, schema_of,
+    StopReason, Strength, Text, ThoughtStep, ToolCall, ToolSpec, is_default, schema_of,
 };
 use gyrus_kernel::{
     CognitiveLoop, MandateSubject, ModelQuestion, Run, Stop, ToolOffer, amendment_message,
@@ -96,7 +96,7 @@ pub struct ReactState {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refused_evidence: bool,
     /// Number of times the model was asked about its text after a failed call.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub asked_after_failure: u32,
     /// Number of tokens of the last prompt and its reply by the provider's count; 0 if unknown.
     #[serde(default)]
@@ -111,7 +111,6 @@ pub struct ReactState {
 #[derive(Debug)]
 pub(crate) struct TurnProfile {
     pub(crate) words: String,
-    /// The purpose of the questions.
     pub(crate) purpose: Purpose,
     /// The offered tools; `None` means all for a loop that does not see the screen.
     pub(crate) tools: Option<Vec<Arc<ToolSpec>>>,
@@ -158,10 +157,6 @@ impl TurnProfile {
         let offered = callable.is_none_or(offers);
         !offered && run.tools().iter().any(is)
     }
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// The default loop: thought and calls in turns, until the model answers.

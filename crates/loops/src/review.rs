@@ -17,9 +17,6 @@ pub(crate) trait ReviewSubject: Sync {
     fn card(&self, wrong: &[String]) -> ApprovalCard;
 
     /// Parses the person's edit.
-    ///
-    /// # Errors
-    /// Returns all mistakes if there are any, or a [`Stop`].
     fn read(
         &self,
         run: &mut Run,

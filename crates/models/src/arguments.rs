@@ -91,7 +91,6 @@ fn mended(text: &str) -> String {
 /// Constants of Python, and of JSON.
 const PYTHON: [(&str, &str); 3] = [("True", "true"), ("False", "false"), ("None", "null")];
 
-/// Whether a call's arguments are empty.
 pub(crate) fn is_empty(arguments: &Value) -> bool {
     arguments.as_object().is_some_and(Map::is_empty)
 }

@@ -28,9 +28,6 @@ pub(crate) struct RawCall {
 
 impl RawCall {
     /// Returns the call in the form in which `parts` take it, counted as `content`.
-    ///
-    /// # Errors
-    /// [`ModelError::BadOutput`] if it has no name or is longer than a call or a reply may be.
     pub(crate) fn join(
         self,
         parts: &[Part],

@@ -29,9 +29,6 @@ pub(crate) trait ModelProtocol: Default + Send + Sync {
     const OPTIONAL: &'static [&'static str] = &[];
 
     /// Checks the connection, and normalises values with several spellings.
-    ///
-    /// # Errors
-    /// [`ModelError::Refused`] if the model's name cannot be used.
     fn prepare(_connection: &mut ModelConnection) -> Result<(), ModelError> {
         Ok(())
     }

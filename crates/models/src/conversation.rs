@@ -30,9 +30,6 @@ pub(crate) struct RoleTurn<'a> {
 /// Returns the conversation in turns of alternating roles. Omits parts that providers refuse: empty
 /// texts, messages without content, thinking that is not `own`, and thinking without a result
 /// because the output limit was reached.
-///
-/// # Errors
-/// [`ModelError::Refused`] for a part that cannot stand in a message of its role.
 pub(crate) fn turns(
     prompt: &Prompt,
     own: fn(&Value) -> bool,
@@ -151,9 +148,6 @@ pub(crate) fn called_name(name: &str) -> Cow<'_, str> {
 }
 
 /// Returns the bytes of a picture in base64.
-///
-/// # Errors
-/// [`ModelError::Refused`] if the store does not have it.
 pub(crate) fn base64(image: &Image, blobs: &dyn PictureSource) -> Result<String, ModelError> {
     match blobs.load(&image.blob) {
         Ok(bytes) => Ok(STANDARD.encode(bytes)),

@@ -123,10 +123,6 @@ pub(crate) struct ProviderEndpoint {
 
 impl ProviderEndpoint {
     /// Creates the endpoint of `connection` for `wire`. Nothing is sent yet.
-    ///
-    /// # Errors
-    /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
-    /// invalid characters.
     pub(crate) fn new(connection: &ModelConnection, wire: Wire) -> Result<Self, ModelError> {
         let base_url = connection.base_url.trim_end_matches('/').to_owned();
         let address = address(&base_url, &wire.path)?;

@@ -11,10 +11,8 @@ use crate::{
     screen::Act,
 };
 
-/// Maximum bytes of content of one reply.
 pub(crate) const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
-/// Maximum bytes of arguments of one tool call.
 pub(crate) const MAX_ARGUMENT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Maximum number of parts in one reply.
@@ -32,9 +30,6 @@ pub(crate) struct ContentAmount {
 
 impl ContentAmount {
     /// Adds `bytes` to the count.
-    ///
-    /// # Errors
-    /// [`ModelError::BadOutput`] beyond [`MAX_REPLY_BYTES`].
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > MAX_REPLY_BYTES {
@@ -48,9 +43,6 @@ impl ContentAmount {
 }
 
 /// Appends to the text of a call's arguments.
-///
-/// # Errors
-/// [`ModelError::BadOutput`] beyond [`MAX_ARGUMENT_BYTES`].
 pub(crate) fn grow_arguments(raw: &mut String, more: &str) -> Result<(), ModelError> {
     if raw.len() + more.len() > MAX_ARGUMENT_BYTES {
         return Err(bad(format!(
@@ -95,9 +87,6 @@ fn typed<T: DeserializeOwned>(name: &str, data: &str) -> Option<T> {
 }
 
 /// Reads an optional field leniently: it counts as missing.
-///
-/// # Errors
-/// When it is not JSON.
 pub(crate) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     field: D,
 ) -> Result<Option<T>, D::Error> {
@@ -189,9 +178,6 @@ pub(crate) fn call(id: &str, tool: String, arguments: Value, parts: &[Part]) -> 
 
 /// Adds the calls into which a call of a provider's own tool is translated. The first one keeps its
 /// id.
-///
-/// # Errors
-/// [`ModelError::BadOutput`] beyond [`MAX_PARTS`].
 pub(crate) fn act(id: &str, acts: Vec<Act>, parts: &mut Vec<Part>) -> Result<(), ModelError> {
     if parts.len() + acts.len() > MAX_PARTS {
         return Err(bad(format!("the reply has more than {MAX_PARTS} parts")));

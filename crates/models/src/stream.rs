@@ -30,9 +30,6 @@ pub(crate) trait ReplyReader: Default + Send {
 
     /// Reads the next event, and returns the reply when it is complete. It is not called again
     /// after that.
-    ///
-    /// # Errors
-    /// When the stream violates the protocol.
     fn event(
         &mut self,
         event: &StreamEvent,
@@ -44,15 +41,9 @@ pub(crate) trait ReplyReader: Default + Send {
 
     /// Returns the reply received so far, at the proper end of the body; `None` if it has neither
     /// content nor a reason to end.
-    ///
-    /// # Errors
-    /// When the reply is not valid.
     fn end(&mut self) -> Result<Option<Reply>, ModelError>;
 
     /// Like [`ReplyReader::end`], where the server marked the end by `[DONE]`.
-    ///
-    /// # Errors
-    /// Those of [`ReplyReader::end`].
     fn done(&mut self) -> Result<Option<Reply>, ModelError> {
         self.end()
     }
@@ -91,9 +82,6 @@ impl<R: ReplyReader> Stream<R> {
 
     /// Reads the next bytes, and returns the reply when they complete it. It is not called again
     /// after that.
-    ///
-    /// # Errors
-    /// Those of the reader; [`ModelError::BadOutput`] for an event that is too long.
     pub(crate) fn push(
         &mut self,
         bytes: &[u8],
@@ -124,9 +112,6 @@ impl<R: ReplyReader> Stream<R> {
     }
 
     /// Handles the proper end of the body.
-    ///
-    /// # Errors
-    /// Those of the reader; [`ModelError::BadOutput`] if there is no reply.
     pub(crate) fn end(
         &mut self,
         deltas: &mut (dyn FnMut(Delta) + Send),
@@ -155,9 +140,6 @@ impl<R: ReplyReader> Stream<R> {
     }
 
     /// Returns the reply if it contains a reason for its end, so that nothing has to follow.
-    ///
-    /// # Errors
-    /// Those of the reader.
     pub(crate) fn ended(&mut self) -> Result<Option<Reply>, ModelError> {
         if self.reader.has_ended() {
             self.reader.end()

@@ -54,7 +54,6 @@ pub enum ProfileChoice {
     },
 }
 
-/// Way in which a browser is obtained.
 enum BrowserWay {
     /// The browser is started.
     Start {
@@ -212,7 +211,6 @@ impl Screen for Browser {
 /// A change of the state that becomes known after its event.
 type LateChange = Box<dyn FnOnce(&mut BrowserState) + Send>;
 
-/// A running browser.
 pub(crate) struct BrowserSession {
     pub(crate) id: String,
     pub(crate) launch: Launch,

@@ -53,7 +53,6 @@ pub(crate) enum CdpError {
     Unreadable { method: String, reason: String },
 }
 
-/// An event from the browser.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CdpEvent<'a> {
     /// Session of the event; empty for the browser's own.
@@ -237,9 +236,6 @@ impl Cdp {
 
     /// Closes the connection if the browser does not answer at all. A page that does not answer is
     /// no reason.
-    ///
-    /// # Errors
-    /// The browser is gone.
     async fn check_alive(&self) -> Result<(), CdpError> {
         let asked = self
             .ask("", "Browser.getVersion", json!({}), ALIVE_LIMIT)

@@ -194,7 +194,6 @@ impl BrowserSession {
         self.order(tab, "Input.dispatchMouseEvent", params).await
     }
 
-    /// Moves the pointer to a point of the page.
     pub(crate) async fn point_at(&self, tab: &TabState, (x, y): PagePoint) -> Result<(), CdpError> {
         self.mouse(tab, json!({"type": "mouseMoved", "x": x, "y": y}))
             .await
@@ -226,7 +225,6 @@ impl BrowserSession {
         done.into_iter().collect()
     }
 
-    /// Turns the wheel.
     pub(crate) async fn wheel(
         &self,
         tab: &TabState,

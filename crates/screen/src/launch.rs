@@ -167,7 +167,6 @@ fn is_program(path: &Path) -> bool {
             .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
-/// Future that runs a browser.
 pub(crate) type BrowserFuture = BoxedFuture<'static, Result<CommandOutcome, KeeperError>>;
 
 /// A browser that is starting, with its pipes and the future that runs it.
@@ -192,7 +191,6 @@ pub(crate) fn check(launch: &Launch) -> Result<PathBuf, LaunchError> {
     Ok(program)
 }
 
-/// Starts a browser in `profile`.
 pub(crate) fn start(
     launch: &Launch,
     profile: &Profile,

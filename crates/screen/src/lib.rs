@@ -21,7 +21,6 @@ mod browser;
 mod attached;
 mod view;
 mod door;
-mod login;
 mod settle;
 mod input;
 mod sent;
@@ -29,7 +28,6 @@ mod verdict;
 mod navigate;
 mod tools;
 mod takeover;
-mod watch;
 #[cfg(feature = "desktop")]
 mod desktop;
 

@@ -11,10 +11,9 @@ use crate::{
     cdp::CdpError,
     input::NoPageAnswer,
     settle::ARRIVAL_LIMIT,
-    state::{EventReaction, TabState},
+    state::{EventReaction, LoginAnswer, TabState},
 };
 
-/// Time limit for a tab to close.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 
 /// Reason why a page could not be opened.
@@ -134,7 +133,6 @@ impl BrowserSession {
         }
     }
 
-    /// Loads the page again.
     pub(crate) async fn load_again(&self, tab: &TabState) -> Result<Rest, NavigationError> {
         let document = self
             .state()
@@ -291,6 +289,21 @@ impl BrowserSession {
                 .collect();
             format!("there is no tab {number}; open are {}", open.join(", "))
         })
+    }
+}
+
+impl BrowserSession {
+    /// Answers the question for a login in a tab. A login is kept.
+    pub(crate) async fn answer_login(&self, tab: u32, answer: LoginAnswer) -> Result<(), CdpError> {
+        let Some(request) = self.state().answer_login(tab, &answer) else {
+            return Ok(());
+        };
+        let order = answer.order(&request.id);
+        let call = self
+            .cdp
+            .call(&request.session, "Fetch.continueWithAuth", order);
+        let _: IgnoredAny = call.await?;
+        Ok(())
     }
 }
 

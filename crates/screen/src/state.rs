@@ -50,9 +50,7 @@ pub(crate) struct BrowserState {
     pub(crate) sockets: PageSockets,
     /// The most recent downloads.
     pub(crate) downloads: VecDeque<DownloadOf>,
-    /// Number of downloads that have begun.
     pub(crate) downloads_begun: u32,
-    /// Bytes of all downloads.
     pub(crate) downloaded: u64,
     /// Number of downloads that were refused because of the limit.
     pub(crate) refused_downloads: u32,
@@ -107,7 +105,6 @@ pub(crate) struct SessionTarget {
     pub(crate) crashed: bool,
 }
 
-/// A tab of the browser.
 #[derive(Debug, Clone)]
 pub(crate) struct TabState {
     pub(crate) number: u32,
@@ -136,7 +133,6 @@ pub(crate) struct PageFrame {
     pub(crate) arrived: Option<Instant>,
 }
 
-/// A request in progress.
 #[derive(Debug, Clone)]
 pub(crate) struct PendingRequest {
     pub(crate) kind: String,
@@ -173,7 +169,6 @@ impl BrowserState {
         self.tabs.iter_mut().find(|tab| tab.session == session)
     }
 
-    /// Returns the tab that contains a frame.
     pub(crate) fn tab_of_frame(&self, frame: &str) -> Option<&TabState> {
         let mut at = frame;
         // Bounds a cycle; pages do not nest deeper.

@@ -83,9 +83,6 @@ impl TakeoverPage {
     /// Serves the page of a screen; returns it with the receiver of the person's giving back. It
     /// shows `reason`, the run's own words for why it asked them, and `watcher` hears of every input
     /// before it is carried out.
-    ///
-    /// # Errors
-    /// There is no port, or no randomness.
     pub(crate) async fn open(
         screen: Arc<dyn TakenScreen>,
         reason: Option<&str>,

@@ -6,7 +6,6 @@ mod memory;
 mod picture;
 mod pierce;
 mod pixels;
-mod remote;
 
 use std::collections::BTreeMap;
 
@@ -22,7 +21,7 @@ use self::{
     memory::{HashedPicture, PageScale},
 };
 use crate::{
-    browser::BrowserSession,
+    browser::{Browser, BrowserSession},
     cdp::CdpError,
     settle::SETTLE_LIMIT,
     state::{PageFrame, TabState},
@@ -386,5 +385,18 @@ impl BrowserSession {
             (_, exception) => return Err(unreadable(format!("{exception:?}"))),
         };
         serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
+    }
+}
+
+impl Browser {
+    /// Returns a picture of the current page, with secrets covered as in the run's own pictures;
+    /// `None` while there is no browser, or its page cannot be read.
+    pub async fn watch(&self) -> Option<Picture> {
+        let session = self.open_session()?;
+        let tab = session.tab().ok()?;
+        if tab.dialog.is_some() || session.state().held_up_by(&tab).is_some() {
+            return None;
+        }
+        session.picture_of(&tab).await
     }
 }

@@ -226,7 +226,6 @@ impl ChangeSet {
     }
 
     /// Returns the paths below the folder, each once.
-    #[must_use]
     pub fn below(&self) -> Vec<PathBuf> {
         let decoded = self.paths().into_iter().filter_map(name::decode);
         decoded.map(|path| name::path(&path).to_owned()).collect()
@@ -295,7 +294,6 @@ impl ChangeSet {
     }
 }
 
-/// One side of a path, for a diff.
 pub(crate) enum DiffSide {
     Nothing,
     Text(String),
@@ -304,7 +302,6 @@ pub(crate) enum DiffSide {
 }
 
 /// Returns the difference of two texts of a file as a unified diff.
-#[must_use]
 pub fn text_diff(path: &str, old: &str, new: &str) -> String {
     let side = |text: &str| DiffSide::Text(text.to_owned());
     diff_of(path, &side(old), &side(new))

@@ -170,7 +170,6 @@ impl CallLayer {
     }
 
     /// Opens the layer of an earlier process; `None` if there is none.
-    #[must_use]
     pub fn find(folder: &Path, workspace: &Path) -> Option<Self> {
         let layer = Self::at(folder, workspace);
         layer.upper().is_dir().then_some(layer)
@@ -184,13 +183,11 @@ impl CallLayer {
     }
 
     /// Returns the upper folder, which receives the changes of a command.
-    #[must_use]
     pub fn upper(&self) -> PathBuf {
         self.folder.join(UPPER)
     }
 
     /// Returns the work folder of the overlay, which is empty.
-    #[must_use]
     pub fn work(&self) -> PathBuf {
         self.folder.join(WORK)
     }
@@ -236,14 +233,12 @@ impl CallLayer {
 
     /// Whether the changes are to be discarded, because the process that could have decided that
     /// they count did not.
-    #[must_use]
     pub fn is_undecided(&self) -> bool {
         self.folder.join(UNDECIDED).exists()
     }
 
     /// Whether the changes are being moved into the folder, or were. Then only
     /// [`CallLayer::recover`] can continue.
-    #[must_use]
     pub fn is_being_applied(&self) -> bool {
         self.folder.join(PLAN).exists()
     }
@@ -261,13 +256,11 @@ impl CallLayer {
     }
 
     /// Returns the stored judgement, if there is one.
-    #[must_use]
     pub fn judgement(&self) -> Option<Vec<u8>> {
         fs::read(self.folder.join(JUDGEMENT)).ok()
     }
 
     /// Whether the layer was ever mounted over the workspace for a command.
-    #[must_use]
     pub fn was_mounted(&self) -> bool {
         // The kernel makes this folder when it mounts an overlay.
         self.work().join("work").exists()
@@ -286,7 +279,6 @@ impl CallLayer {
 
 /// Whether layers over `workspace` can be in `folder`: files can be renamed between both, and the
 /// file system can hold the changes of an overlay, unless the kernel refuses it.
-#[must_use]
 pub fn is_possible(folder: &Path, workspace: &Path) -> bool {
     let is_fit =
         rustix::fs::statfs(folder).is_ok_and(|system| !UNFIT_SYSTEMS.contains(&system.f_type));

@@ -218,7 +218,6 @@ impl<'a> RootFolder<'a> {
             .map_err(|error| failed(path, error))
     }
 
-    /// Creates a new file.
     pub(crate) fn create(&self, path: &Path, mode: Mode) -> Result<File, RootError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         self.change(path, |folder, name| {

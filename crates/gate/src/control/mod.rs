@@ -10,7 +10,6 @@ mod bare;
 mod changes;
 mod look;
 mod named;
-mod named_file;
 mod surroundings;
 mod table;
 

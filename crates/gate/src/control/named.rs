@@ -11,9 +11,10 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use gyrus_text::fits;
 use gyrus_workspace::snapshot::is_left_out;
 
-use super::{named_file::ReadByControl, table::Acts};
+use super::table::Acts;
 
 /// Maximum number of bytes of a file that are read.
 const MAX_BYTES: u64 = 64 << 10;
@@ -184,7 +185,6 @@ pub(super) fn git_settings(workspace: &Path, home: Option<&Path>) -> Vec<ToRead>
     settings.into_iter().chain(hooks).map(outside).collect()
 }
 
-/// Reads control files of one workspace.
 pub(super) struct ControlFileReader<'a> {
     workspace: &'a Path,
     home: Option<&'a Path>,
@@ -454,4 +454,27 @@ fn read_start(path: &Path) -> Option<String> {
         .read_to_end(&mut bytes)
         .ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A file, or a folder with its contents, that a control file names as read by its program.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ReadByControl {
+    /// Path below the workspace; parts may have stars.
+    pub(super) path: PathBuf,
+    pub(super) is_folder: bool,
+    /// Whether make reads the file, which make first rebuilds from other files.
+    pub(super) by_make: bool,
+}
+
+impl ReadByControl {
+    pub(super) fn is(&self, path: &Path) -> bool {
+        if !self.path.as_os_str().as_encoded_bytes().contains(&b'*') {
+            return *path == *self.path || (self.is_folder && path.starts_with(&self.path));
+        }
+        let (wanted, mut parts) = (self.path.iter(), path.iter());
+        let mut each = wanted.map(|wanted| (wanted, parts.next()));
+        each.all(|(wanted, part)| {
+            part.is_some_and(|part| fits(&wanted.to_string_lossy(), &part.to_string_lossy()))
+        }) && (self.is_folder || parts.next().is_none())
+    }
 }

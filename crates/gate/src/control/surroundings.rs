@@ -12,8 +12,8 @@ use std::{
 
 use super::{
     changes::CallChanges,
+    named::ReadByControl,
     named::{self, ControlFileReader},
-    named_file::ReadByControl,
     table::{ControlTable, embedded, parts},
 };
 

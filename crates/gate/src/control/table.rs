@@ -148,9 +148,6 @@ pub(crate) struct ControlTable {
 
 impl ControlTable {
     /// Parses a table.
-    ///
-    /// # Errors
-    /// A message about a mistake in the table.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let written: WrittenTable = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut table = Self::default();
@@ -179,9 +176,6 @@ impl ControlTable {
     }
 
     /// Returns a table with one name that a policy lists, including everything below it.
-    ///
-    /// # Errors
-    /// A message about a mistake in the name.
     pub(crate) fn listed(name: &str) -> Result<Self, String> {
         let mut table = Self::default();
         table.add(name.trim_end_matches('/'), Covers::Folder, 0)?;
@@ -272,7 +266,6 @@ impl ControlTable {
     }
 }
 
-/// Returns the built-in table.
 pub(crate) fn embedded() -> &'static ControlTable {
     static TABLE: OnceLock<ControlTable> = OnceLock::new();
     TABLE.get_or_init(|| ControlTable::parse(EMBEDDED).expect("the tests read the table, too"))

@@ -90,7 +90,6 @@ struct InputWindow<'a> {
     listed: Option<&'static str>,
     /// Description of the window.
     place: String,
-    /// Description of the control.
     control: String,
     label: Label,
     role: &'a str,

@@ -180,7 +180,6 @@ struct InputPage<'a> {
     listed: Option<&'static str>,
     /// Description of the element's place on the page.
     place: String,
-    /// Description of the control.
     control: String,
     label: Label,
     role: &'a str,

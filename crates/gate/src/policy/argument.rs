@@ -4,7 +4,7 @@ use gyrus_contract::{ArgumentRole, ArgumentValue};
 use gyrus_text::is_named;
 use serde_json::Value;
 
-use super::{PolicySubject, subject::ServiceArguments, text::TextPattern};
+use super::{PolicySubject, subject::ServiceArguments};
 
 /// Maximum depth to which values of arguments are searched.
 const MAX_DEPTH: usize = 16;
@@ -157,4 +157,23 @@ pub(super) fn uncovered(
         |value: &ArgumentValue| conditions.iter().any(|condition| condition.is_about(value));
     let mut values = service.values.iter();
     values.position(|value| must_be_covered(value) && !is_covered(value))
+}
+
+/// A text in which `*` stands for anything, `/` and line ends included. It is matched whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TextPattern(String);
+
+impl TextPattern {
+    pub(super) fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    pub(super) fn matches(&self, text: &str) -> bool {
+        gyrus_text::fits(&self.0, text)
+    }
+
+    /// Returns the text, if it contains no star.
+    pub(super) fn literal(&self) -> Option<&str> {
+        (!self.0.contains('*')).then_some(self.0.as_str())
+    }
 }

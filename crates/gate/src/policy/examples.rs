@@ -38,7 +38,6 @@ const KEYS: [&str; 9] = [
     "agent",
 ];
 
-/// An example as written.
 #[derive(Default)]
 pub(super) struct PolicyExample<'t> {
     key: &'static str,
@@ -56,7 +55,6 @@ pub(super) struct PolicyExample<'t> {
     agent: Option<&'t str>,
 }
 
-/// Reads the examples of a rule.
 pub(super) fn read<'t>(problems: &mut Problems, keys: &PolicyTable<'t>) -> Vec<PolicyExample<'t>> {
     let mut all = Vec::new();
     for (key, matches) in [("matches", true), ("not_matches", false)] {
@@ -166,7 +164,6 @@ fn plain(value: &DeValue) -> Option<Value> {
     }
 }
 
-/// Checks the examples of all rules.
 pub(super) fn check(
     problems: &mut Problems,
     rules: &[(Arc<PolicyRule>, Vec<PolicyExample>)],
@@ -313,7 +310,6 @@ fn used_by(tool: &str) -> PathUse {
     }
 }
 
-/// The paths and hosts that an example touches.
 #[derive(Default)]
 struct ExampleTouches {
     paths: Vec<SubjectPath>,

@@ -16,7 +16,6 @@ const MAX_LIST: usize = 1_000;
 /// Maximum number of characters of one text.
 const MAX_TEXT: usize = 1_024;
 
-/// A table of the file.
 pub(super) struct PolicyTable<'t> {
     pub(super) table: &'t DeTable<'t>,
     pub(super) span: Range<usize>,
@@ -24,7 +23,6 @@ pub(super) struct PolicyTable<'t> {
     pub(super) name: String,
 }
 
-/// A text of the file with its place.
 #[derive(Clone)]
 pub(super) struct PlacedText<'t> {
     pub(super) text: &'t str,

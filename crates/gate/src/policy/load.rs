@@ -10,6 +10,7 @@ use toml::{
 
 use super::{
     LineReader, PolicyError, PolicyOrigin,
+    argument::TextPattern,
     argument::{ArgumentCondition, ROLES, WhichArgument},
     command::{CommandPattern, MAX_ELEMENTS},
     error::Problems,
@@ -19,7 +20,6 @@ use super::{
     path::PathPattern,
     rule::{PolicyRule, RulePlace},
     subject::PatternReading,
-    text::TextPattern,
     trust::AgentTrust,
 };
 use crate::control::ControlTable;
@@ -61,7 +61,6 @@ struct Loader<'a, 't> {
     problems: Problems<'t>,
 }
 
-/// The content of a file.
 #[derive(Default)]
 pub(super) struct PolicyFile {
     pub(super) rules: Vec<Arc<PolicyRule>>,

@@ -22,7 +22,6 @@ mod path;
 mod rule;
 mod ruling;
 mod subject;
-mod text;
 mod trust;
 
 use std::{collections::BTreeSet, sync::Arc};

@@ -8,11 +8,11 @@ use super::argument;
 use super::{
     PathUse, PolicySubject,
     argument::ArgumentCondition,
+    argument::TextPattern,
     command::CommandPattern,
     host::{Host, HostPattern},
     path::{PathNames, PathPattern},
     subject::PatternReading,
-    text::TextPattern,
 };
 
 /// Position of an item in a policy.
@@ -29,7 +29,6 @@ impl std::fmt::Display for RulePlace {
     }
 }
 
-/// Certainty with which a rule is about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RuleCertainty {
     No,
@@ -53,7 +52,6 @@ pub(super) struct PolicyRule {
     pub(super) hosts: Vec<HostPattern>,
 }
 
-/// Part of a call that a rule can be about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallPart {
     Whole,
@@ -207,7 +205,6 @@ impl PolicyRule {
         paths.position(outside).map(Lacks::Path)
     }
 
-    /// Whether an allow rule allows this command of a line.
     pub(super) fn allows(&self, command: &SimpleCommand) -> bool {
         match &self.command {
             Some(pattern) => pattern.surely_matches(command),

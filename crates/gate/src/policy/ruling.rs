@@ -28,7 +28,6 @@ pub struct PolicyRuling {
     pub short_of_allow: Option<String>,
 }
 
-/// Judges a call by all the rules.
 pub(super) fn judge(
     rules: &[Arc<PolicyRule>],
     subject: &PolicySubject,

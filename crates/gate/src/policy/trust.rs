@@ -2,7 +2,7 @@
 
 use gyrus_contract::{Decision, Mode, Risk};
 
-use super::{rule::RulePlace, text::TextPattern};
+use super::{argument::TextPattern, rule::RulePlace};
 
 /// The person's settings for one agent.
 #[derive(Debug)]

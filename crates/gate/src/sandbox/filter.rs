@@ -5,7 +5,6 @@
 
 use libc::sock_filter;
 
-/// Answer of the filter to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FilterAnswer {
     /// The call fails with this error.
@@ -120,7 +119,6 @@ impl Filter {
         self.0.push(end(answer.value()));
     }
 
-    /// Returns the program of the filter.
     pub(super) fn finish(mut self) -> Vec<sock_filter> {
         self.0.push(end(libc::SECCOMP_RET_ALLOW));
         self.0

@@ -30,7 +30,6 @@ pub enum Wall {
     Nothing,
 }
 
-/// Collects the results of attempts.
 #[derive(Default)]
 pub(super) struct AttemptCollector(pub(super) Vec<SandboxFinding>);
 

@@ -35,7 +35,6 @@ pub(super) enum Walls {
     NoScopes,
 }
 
-/// The error of a process that could not be restricted.
 #[derive(Debug)]
 pub(super) enum RestrictError {
     /// The kernel has no Landlock that suffices.

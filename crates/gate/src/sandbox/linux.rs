@@ -20,7 +20,6 @@ pub(super) struct Attributes {
     pub(super) devices: bool,
 }
 
-/// The mounts that a change is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MountReach {
     /// The mount alone.

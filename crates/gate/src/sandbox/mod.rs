@@ -20,7 +20,6 @@ mod landlock;
 mod linux;
 mod mounts;
 mod network;
-mod overlay;
 mod places;
 mod plan;
 mod privileges;

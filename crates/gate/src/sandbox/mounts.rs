@@ -27,9 +27,10 @@ use super::{
     confined::{is_absent, refused},
     devices,
     linux::{Attributes, MountReach, set_attributes},
-    overlay,
     relayer::LayerBase,
-    trees::{FollowLinks, at, attach, new_file_system, open_plain, read_only, take, take_with},
+    trees::{
+        FollowLinks, at, attach, new_file_system, open_plain, overlay, read_only, take, take_with,
+    },
 };
 
 /// Shared temporary folders replaced by the run's own. `/dev/shm` is one more, see [`devices`].
@@ -62,7 +63,6 @@ const TRIES: usize = 8;
 
 /// The thing to be put in a place.
 enum Stand {
-    /// This detached tree.
     Tree(OwnedFd),
     /// An empty folder or file.
     Nothing,
@@ -232,7 +232,7 @@ fn trees(
         if !layer.lower.is_dir() {
             continue;
         }
-        match overlay::layer(layer) {
+        match overlay(layer) {
             Ok((tree, lock)) => {
                 trees.push((layer.lower.clone(), Stand::Tree(tree)));
                 confined.locks.push(lock);

@@ -53,7 +53,6 @@ impl WritablePlaces {
         places
     }
 
-    /// Whether the file or folder at `path` may be changed.
     pub(super) fn may_change(&self, path: &Path) -> bool {
         let depth = |places: &[PathBuf]| {
             let holding = places.iter().filter(|place| path.starts_with(place));

@@ -314,7 +314,6 @@ fn try_limits(task: &ProbeTask, attempts: &mut AttemptCollector) {
     attempts.forbidden(promise, "write a longer file", made);
 }
 
-/// Starts this number of threads at the same time.
 fn start_threads(wanted: u64) -> io::Result<()> {
     const STACK_BYTES: usize = 32 * 1024;
     // They wait for the writer to be dropped.

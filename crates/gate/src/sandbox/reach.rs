@@ -123,7 +123,6 @@ fn listen_abstractly() -> io::Result<(UnixListener, Vec<u8>)> {
     Ok((listener, name))
 }
 
-/// Tries to reach the services from within `workspace`.
 pub(super) fn try_services(
     names: &OutsideServices,
     workspace: &Path,

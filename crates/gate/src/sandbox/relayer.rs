@@ -25,8 +25,8 @@ use rustix::{
 };
 
 use super::{
-    ConfineError, overlay,
-    trees::{FollowLinks, attach, open_plain, take},
+    ConfineError,
+    trees::{FollowLinks, attach, open_plain, overlay, take},
 };
 
 /// Memory for the thread's stack.
@@ -117,7 +117,7 @@ impl LayerBase {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let (upper, work) = (self.in_pool(&layer.upper)?, self.in_pool(&layer.work)?);
-        let (tree, lock) = overlay::layer(&Layer {
+        let (tree, lock) = overlay(&Layer {
             lower: by_number(&self.lower),
             upper: by_number(&upper),
             work: by_number(&work),

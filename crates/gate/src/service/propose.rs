@@ -66,7 +66,6 @@ pub fn propose(spec: &ToolSpec) -> ToolMeaning {
     proposal.meaning
 }
 
-/// A proposal in the making.
 struct RoleProposal<'a> {
     /// The whole schema, into which references lead.
     root: &'a Value,

@@ -136,7 +136,6 @@ const MANAGERS: &str = "npm pnpm yarn bun pip pip3 pipx conda mamba uv pdm hatch
 /// Maximum number of programs that start each other.
 const MAX_STARTING: usize = 8;
 
-/// Folders with programs of the system.
 const SYSTEM_FOLDERS: [&str; 5] = ["/usr/bin", "/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
 
 fn is_in(names: &str, name: &str) -> bool {

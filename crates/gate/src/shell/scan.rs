@@ -37,7 +37,6 @@ pub(super) enum ShellPiece<'a> {
     },
 }
 
-/// Splits the line into its parts.
 pub(super) fn split(line: &str) -> Result<Vec<ShellPiece<'_>>, UnsplitReason> {
     let mut scanner = Scanner {
         text: line,

@@ -171,7 +171,6 @@ pub(crate) fn remember(
     Ok(())
 }
 
-/// Restores a loop to the end of a cycle.
 pub(crate) fn restore(
     cognitive_loop: &mut dyn ErasedLoop,
     reader: &gyrus_journal::LogReader,

@@ -82,13 +82,10 @@ pub(crate) async fn perform(
     let past = PastAsk::read(&effect, begun.past, ask.purpose)?;
     let steered = steering(core, &effect, &past)?;
     let mut attempts = ReplyAttempts::begin(core, effect, ask, &steered, &past)?;
-    let mut last = None;
-    for (call, reply) in past.calls {
-        match attempts.again(call, reply)? {
-            Again::Reply(reply) => return Ok(*reply),
-            Again::Failed(error) => last = error,
-        }
-    }
+    let last = match attempts.replay(past.calls)? {
+        Again::Reply(reply) => return Ok(*reply),
+        Again::Failed(last) => last,
+    };
     // A loop's reaction to a prompt that was too long is recorded after it. Without one, another
     // model may accept the prompt now.
     let goes_on = core
@@ -115,15 +112,10 @@ pub(crate) async fn once(
 ) -> Result<Reply, AskError> {
     let past = PastAsk::read(&effect, past, ask.purpose)?;
     let mut attempts = ReplyAttempts::begin(core, effect, ask, &[], &past)?;
-    let mut last = None;
-    for (call, reply) in past.calls {
-        match attempts.again(call, reply)? {
-            Again::Reply(reply) => return Ok(*reply),
-            Again::Failed(error) => last = error,
-        }
-    }
-    if let Some(error) = last {
-        return Err(EffectError::Failed(error));
+    match attempts.replay(past.calls)? {
+        Again::Reply(reply) => return Ok(*reply),
+        Again::Failed(Some(error)) => return Err(EffectError::Failed(error)),
+        Again::Failed(None) => {}
     }
     if !core.log.is_live() {
         return Err(Stop::EndOfRecord.into());
@@ -276,6 +268,18 @@ impl<'a> ReplyAttempts<'a> {
             left_out: None,
             refused: BTreeMap::new(),
         })
+    }
+
+    /// Replays recorded attempts, up to a reply or the last failure.
+    fn replay(&mut self, calls: Vec<(ModelCall, Option<ModelReply>)>) -> Result<Again, Stop> {
+        let mut last = None;
+        for (call, reply) in calls {
+            match self.again(call, reply)? {
+                Again::Failed(error) => last = error,
+                replied => return Ok(replied),
+            }
+        }
+        Ok(Again::Failed(last))
     }
 
     /// Replays a recorded attempt.

@@ -75,7 +75,6 @@ pub(super) fn may_go_on(core: &Core, effect: &EffectId, containment: &Containmen
         && (layers::has_current(core, effect) || changes_nothing)
 }
 
-/// The end of the wait for a command.
 enum WaitEnd {
     Ran(Box<CommandRun>),
     TimedOut,
@@ -181,7 +180,6 @@ fn started(
     })
 }
 
-/// Receivers of the output of a command.
 struct OutputReceivers<'a> {
     core: &'a Core,
     process: &'a BackgroundProcess,

@@ -103,7 +103,6 @@ fn pipe_of(
     Ok((name, made))
 }
 
-/// Makes the pipe of a process's output.
 pub(super) fn output_pipe(
     effect: &EffectId,
     containment: &Containment,

@@ -222,7 +222,6 @@ fn nobody() -> &'static str {
      was missing"
 }
 
-/// The state of a question while its command runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum QuestionState {
     /// The question was not put yet.
@@ -234,7 +233,6 @@ enum QuestionState {
     Moot,
 }
 
-/// A destination about which a question is open.
 #[derive(Debug)]
 struct OpenDestination {
     to: Destination,
@@ -264,7 +262,6 @@ pub(super) struct Destinations<'a> {
     moved: watch::Sender<()>,
 }
 
-/// The present decision about a connection.
 enum ConnectionDecision {
     May,
     MayNot(String),

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Entry, Fact, Stop, core::Core, recorded::diverges, run::NumberedEffect};
 
-/// The kind of the fact.
 const KIND: &str = "gate.foreseen";
 
 /// The expected verdict on a call.
@@ -20,7 +19,6 @@ pub enum Foreseen {
     Unresolvable(String),
 }
 
-/// The recorded form of a foresight.
 #[derive(Serialize, Deserialize)]
 struct RecordedForesight {
     /// The digest of the calls.

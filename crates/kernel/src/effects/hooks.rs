@@ -84,7 +84,6 @@ async fn perform(
     Ok(ran.answer)
 }
 
-/// The answers of hooks about one call.
 #[derive(Debug, Default)]
 pub(super) struct CallHooks {
     recorded: Vec<HooksRan>,

@@ -104,9 +104,6 @@ pub(super) async fn turn<'a>(core: &'a Core, spec: &ToolSpec) -> Option<MutexGua
 }
 
 /// Creates the layer of a command.
-///
-/// # Errors
-/// Returns the reason for the model if there can be none.
 pub(super) fn begin(core: &Core, effect: &EffectId, spec: &ToolSpec) -> Result<(), String> {
     remove_spent(core);
     let made = CallLayer::create(&new_folder(core, effect), &core.started.workspace);

@@ -42,7 +42,6 @@ pub(crate) async fn perform(
     Ok(view)
 }
 
-/// Returns a recorded view.
 pub(crate) fn load(core: &Core, viewed: &ScreenViewed) -> Result<View, Stop> {
     parse(&viewed.view.load(&core.log)?)
 }

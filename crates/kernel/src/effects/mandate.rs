@@ -150,7 +150,6 @@ impl Run {
     }
 }
 
-/// Returns the card that shows a mandate.
 fn card(mandate: &Mandate) -> ApprovalCard {
     let calls = mandate.calls.iter();
     let lines = calls.map(|call| Text::new(mandate::describe_call(call), Origin::Model));

@@ -40,7 +40,6 @@ pub(super) fn keep(core: &Core, files: &[NamedFile]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Returns a line for each file.
 pub(super) fn lines(files: &[NamedFile]) -> Vec<Text> {
     let line = |file: &NamedFile| {
         let state = match &file.state {

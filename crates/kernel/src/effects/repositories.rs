@@ -236,7 +236,6 @@ impl RepositoryBefore {
 /// Decides which changes of files may not stay.
 type Withhold<'a> = dyn Fn(&[ChangedPath]) -> Vec<WithheldChange> + 'a;
 
-/// The facts about the run that the repositories need.
 pub(super) struct RepositoryFacts<'a> {
     workspace: &'a Path,
     /// The folder of the private copies.
@@ -359,9 +358,6 @@ impl<'a> RepositoryFacts<'a> {
 impl Repositories {
     /// Updates the copies from the real repositories, before a command when no other is in
     /// progress.
-    ///
-    /// # Errors
-    /// Returns the reason why no command can be run.
     pub(super) fn begin(&mut self, run: &RepositoryFacts<'_>) -> Result<(), String> {
         let top = run.workspace.join(".git");
         let is_new = |known: &Vec<RepositoryBefore>| {

@@ -54,7 +54,6 @@ pub enum ToolOffer {
     OnScreen(ScreenSize),
 }
 
-/// A question with all its parts.
 pub(super) struct WholeQuestion<'a> {
     pub(super) frame: Vec<u8>,
     system: Vec<SystemPart>,
@@ -137,7 +136,6 @@ impl<'a> WholeQuestion<'a> {
         })
     }
 
-    /// Returns the names of the tools that the model is offered.
     pub(super) fn tool_names(&self) -> impl Iterator<Item = String> {
         self.tools.iter().map(|tool| tool.name.clone())
     }

@@ -94,7 +94,6 @@ impl CallRequests {
 /// Handles the requests of a server while its tool is called, one after the other.
 pub(super) struct RequestHandler<'a> {
     core: &'a Core,
-    /// Name of the tool.
     tool: &'a str,
     requests: Mutex<&'a mut CallRequests>,
 }

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 /// shortening further ones, and that each of those has at least.
 const SMALL_PART: u32 = 4;
 
-/// The silence of an attempt.
 pub(super) struct Silence {
     since: Instant,
     has_ended: AtomicBool,

@@ -140,7 +140,6 @@ struct AppliedChanges {
     refused: Vec<(String, String)>,
 }
 
-/// Withheld changes that an approval applies.
 struct ApprovedChanges {
     files: Option<ChangeSet>,
     repositories: Vec<repository::WithheldPath>,
@@ -206,7 +205,6 @@ impl ApprovedChanges {
     }
 }
 
-/// Returns the facts about the run that its repositories need.
 pub(super) fn facts(core: &Core) -> RepositoryFacts<'_> {
     let folder = core.kernel.store().folder(&log_name(core.started.run));
     let real_objects = &*core.kernel.organs().real_objects;

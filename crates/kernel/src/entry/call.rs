@@ -144,7 +144,6 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// Creates a period that starts now.
     pub(crate) fn starting(now_ms: i64, lasts: Duration) -> Self {
         let lasts_ms = i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX);
         Self {

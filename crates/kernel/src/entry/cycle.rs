@@ -7,15 +7,14 @@ use std::{
 
 use gyrus_contract::{
     Claim, Destination, Digest, Grant, Plainness, Purpose, Spent, Strength, Text, ToolSpec,
+    is_default,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Inline;
 
-use super::{
-    MessagesAppended, RunSettings, Snapshot, Validity, model::nothing_appended, run::is_claimed,
-};
+use super::{MessagesAppended, RunSettings, Snapshot, Validity, model::nothing_appended};
 
 /// A cycle is complete: its effects will never run again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,14 +31,14 @@ pub struct CycleEnded {
     /// Number of messages that memory ever held.
     pub memory_next: u64,
     /// Number before which the loop archived messages, although there was room for them.
-    #[serde(default, skip_serializing_if = "is_zero_u64")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub memory_first: u64,
     pub kernel: KernelState,
     /// The claim that ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
     /// The strength of the claim's support.
-    #[serde(default, skip_serializing_if = "is_claimed")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub strength: Strength,
     /// The reason why the run cannot continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,7 +63,7 @@ pub struct KernelState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub amendments: Vec<Text>,
     /// Number of children started so far in the whole tree below this run.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub children: u32,
     /// Calls that were denied because nobody could be asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -82,7 +81,7 @@ pub struct KernelState {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plainer: BTreeMap<String, Plainness>,
     /// Number of documents counted on screens so far.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub documents: u32,
     /// The tools of servers that were found or called, if models are only offered those.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -94,13 +93,13 @@ pub struct KernelState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permits: Vec<ConnectionPermit>,
     /// Number of the person's texts for which the last mandate was stated.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub mandate_for: u32,
     /// Inputs that a crash interrupted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<UnknownInput>,
     /// The answers of hooks about the start and the end of the run.
-    #[serde(default, skip_serializing_if = "HookState::is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub hooks: HookState,
     /// The settings with which the run was resumed, if they differ from those with which it was
     /// started.
@@ -117,20 +116,6 @@ pub struct HookState {
     /// Number of times that the hooks kept the run from ending.
     #[serde(default)]
     pub refused_ends: u32,
-}
-
-impl HookState {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-pub(super) fn is_zero(n: &u32) -> bool {
-    *n == 0
-}
-
-fn is_zero_u64(n: &u64) -> bool {
-    *n == 0
 }
 
 /// A cycle failed or was abandoned; its state is never used.

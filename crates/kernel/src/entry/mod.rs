@@ -30,7 +30,28 @@ pub use run::{
     RunParked, RunResumed, RunSettings, RunStarted, Snapshot, ToolsAdded, WorkspaceRecorded,
 };
 
+/// Defines the entries: those of the run as a whole, and those that belong to an effect.
 macro_rules! entries {
+    (
+        run { $($of_run:ident($run_body:ident) = $run_kind:literal,)* }
+        effect { $($of_effect:ident($effect_body:ident) = $effect_kind:literal,)* }
+    ) => {
+        entries! {
+            $($of_run($run_body) = $run_kind,)*
+            $($of_effect($effect_body) = $effect_kind,)*
+        }
+
+        impl Entry {
+            /// Returns the effect that the entry belongs to, if it belongs to one.
+            pub fn effect(&self) -> Option<&EffectId> {
+                match self {
+                    $(Entry::$of_effect(body) => Some(&body.effect),)*
+                    Entry::Noted { fact, .. } => Some(&fact.effect),
+                    $(Entry::$of_run(_) => None,)*
+                }
+            }
+        }
+    };
     ($($variant:ident($body:ident) = $kind:literal,)*) => {
         /// An entry of a run's journal.
         #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +99,6 @@ macro_rules! entries {
                 }
             }
 
-            /// Returns the payload as JSON text.
             pub(crate) fn payload(&self) -> Result<Box<serde_json::value::RawValue>, serde_json::Error> {
                 match self {
                     $(Entry::$variant(body) => serde_json::value::to_raw_value(body),)*
@@ -121,76 +141,43 @@ pub struct UnreadableEntry {
 }
 
 entries! {
-    RunStarted(RunStarted) = "run.started",
-    WorkspaceRecorded(WorkspaceRecorded) = "workspace.recorded",
-    RunResumed(RunResumed) = "run.resumed",
-    RunHandedOver(RunHandedOver) = "run.handed_over",
-    RunParked(RunParked) = "run.parked",
-    RunEnded(RunEnded) = "run.ended",
-    CycleEnded(CycleEnded) = "cycle.ended",
-    CycleDropped(CycleDropped) = "cycle.dropped",
-    Steered(GoalAmendment) = "run.steered",
-    ToolsAdded(ToolsAdded) = "tools.added",
-    ModelCall(ModelCall) = "model.call",
-    ModelReply(ModelReply) = "model.reply",
-    ToolCalled(ToolCalled) = "tool.call",
-    GateVerdict(GateVerdict) = "gate.verdict",
-    ApprovalAsked(ApprovalAsked) = "approval.asked",
-    ApprovalAnswered(ApprovalAnswered) = "approval.answered",
-    ToolStarted(ToolStarted) = "tool.started",
-    ToolResulted(ToolResulted) = "tool.result",
-    ValueTaken(ValueTaken) = "value",
-    ScreenViewed(ScreenViewed) = "screen.view",
-    WaitStarted(WaitStarted) = "wait.started",
-    WaitEnded(WaitEnded) = "wait.ended",
-    BranchesStarted(BranchesStarted) = "branches.started",
-    RaceWon(RaceWon) = "branches.won",
-    ChildStarted(ChildStarted) = "child.started",
-    ChildEnded(ChildEnded) = "child.ended",
-    MandateSet(MandateSet) = "mandate.set",
-    BudgetWarning(BudgetWarning) = "budget.warning",
-    TakeoverStarted(TakeoverStarted) = "takeover.started",
-    TakeoverEnded(TakeoverEnded) = "takeover.ended",
+    run {
+        RunStarted(RunStarted) = "run.started",
+        WorkspaceRecorded(WorkspaceRecorded) = "workspace.recorded",
+        RunResumed(RunResumed) = "run.resumed",
+        RunHandedOver(RunHandedOver) = "run.handed_over",
+        RunParked(RunParked) = "run.parked",
+        RunEnded(RunEnded) = "run.ended",
+        CycleEnded(CycleEnded) = "cycle.ended",
+        CycleDropped(CycleDropped) = "cycle.dropped",
+        BudgetWarning(BudgetWarning) = "budget.warning",
+        TakeoverStarted(TakeoverStarted) = "takeover.started",
+        TakeoverEnded(TakeoverEnded) = "takeover.ended",
+    }
+    effect {
+        Steered(GoalAmendment) = "run.steered",
+        ToolsAdded(ToolsAdded) = "tools.added",
+        ModelCall(ModelCall) = "model.call",
+        ModelReply(ModelReply) = "model.reply",
+        ToolCalled(ToolCalled) = "tool.call",
+        GateVerdict(GateVerdict) = "gate.verdict",
+        ApprovalAsked(ApprovalAsked) = "approval.asked",
+        ApprovalAnswered(ApprovalAnswered) = "approval.answered",
+        ToolStarted(ToolStarted) = "tool.started",
+        ToolResulted(ToolResulted) = "tool.result",
+        ValueTaken(ValueTaken) = "value",
+        ScreenViewed(ScreenViewed) = "screen.view",
+        WaitStarted(WaitStarted) = "wait.started",
+        WaitEnded(WaitEnded) = "wait.ended",
+        BranchesStarted(BranchesStarted) = "branches.started",
+        RaceWon(RaceWon) = "branches.won",
+        ChildStarted(ChildStarted) = "child.started",
+        ChildEnded(ChildEnded) = "child.ended",
+        MandateSet(MandateSet) = "mandate.set",
+    }
 }
 
 impl Entry {
-    /// Returns the effect that the entry belongs to, if it belongs to one.
-    pub fn effect(&self) -> Option<&EffectId> {
-        match self {
-            Entry::Steered(body) => Some(&body.effect),
-            Entry::ToolsAdded(body) => Some(&body.effect),
-            Entry::ModelCall(body) => Some(&body.effect),
-            Entry::ModelReply(body) => Some(&body.effect),
-            Entry::ToolCalled(body) => Some(&body.effect),
-            Entry::GateVerdict(body) => Some(&body.effect),
-            Entry::ApprovalAsked(body) => Some(&body.effect),
-            Entry::ApprovalAnswered(body) => Some(&body.effect),
-            Entry::ToolStarted(body) => Some(&body.effect),
-            Entry::ToolResulted(body) => Some(&body.effect),
-            Entry::ValueTaken(body) => Some(&body.effect),
-            Entry::ScreenViewed(body) => Some(&body.effect),
-            Entry::WaitStarted(body) => Some(&body.effect),
-            Entry::WaitEnded(body) => Some(&body.effect),
-            Entry::BranchesStarted(body) => Some(&body.effect),
-            Entry::RaceWon(body) => Some(&body.effect),
-            Entry::ChildStarted(body) => Some(&body.effect),
-            Entry::ChildEnded(body) => Some(&body.effect),
-            Entry::MandateSet(body) => Some(&body.effect),
-            Entry::Noted { fact, .. } => Some(&fact.effect),
-            Entry::RunStarted(_)
-            | Entry::WorkspaceRecorded(_)
-            | Entry::RunResumed(_)
-            | Entry::RunHandedOver(_)
-            | Entry::RunParked(_)
-            | Entry::RunEnded(_)
-            | Entry::CycleEnded(_)
-            | Entry::CycleDropped(_)
-            | Entry::BudgetWarning(_)
-            | Entry::TakeoverStarted(_)
-            | Entry::TakeoverEnded(_) => None,
-        }
-    }
-
     /// Returns the ids of the inbox messages that the entry consumed.
     pub fn consumed_messages(&self) -> Vec<&str> {
         match self {

@@ -1,10 +1,10 @@
 //! Entries about the remaining effects: readings, waits, branches, child runs and recorded facts.
 
-use gyrus_contract::{Digest, EffectId, Image, Limits, Principal, RunId, Spent, Text};
+use gyrus_contract::{Digest, EffectId, Image, Limits, Principal, RunId, Spent, Text, is_default};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Ending, cycle::is_zero};
+use super::Ending;
 use crate::Inline;
 
 /// A reading that differs at every call, recorded so that a replay returns the same.
@@ -120,7 +120,7 @@ pub struct ChildEnded {
     /// The resources that it used, which now count as this run's own use.
     pub spent: Spent,
     /// Number of runs that were started below the child.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub children: u32,
     /// A description of the outcome of the child's work tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]

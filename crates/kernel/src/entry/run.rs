@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use gyrus_contract::{
     BlobId, ChildModel, Claim, DEFAULT_AGENT, Digest, EffectId, FollowedSkill, Grant, Limits,
     MessageBody, Mode, ModelError, OnAsk, Part, Principal, RunId, RunWorktree, SandboxOptions,
-    Spent, Strength, SurfaceMessage, Text, ToolMeaning, ToolSpec,
+    Spent, Strength, SurfaceMessage, Text, ToolMeaning, ToolSpec, is_default,
 };
 use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
@@ -212,7 +212,7 @@ pub enum Ending {
     Reached {
         claim: Claim,
         /// The strength of the claim's support.
-        #[serde(default, skip_serializing_if = "is_claimed")]
+        #[serde(default, skip_serializing_if = "is_default")]
         strength: Strength,
     },
     /// The goal was not reached, or the loop cannot continue.
@@ -269,10 +269,6 @@ pub enum Ending {
     },
     /// A person interrupted the run at the terminal.
     Interrupted,
-}
-
-pub(super) fn is_claimed(strength: &Strength) -> bool {
-    *strength == Strength::Claimed
 }
 
 impl Ending {

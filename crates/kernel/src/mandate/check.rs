@@ -42,7 +42,6 @@ struct StatedCall {
     arguments: BTreeMap<String, Value>,
 }
 
-/// Returns the schema of the reply.
 pub(crate) fn schema() -> Value {
     json!({
         "type": "object",

@@ -107,7 +107,6 @@ impl FieldSource {
     }
 }
 
-/// A call to judge.
 #[derive(Clone, Copy)]
 pub(crate) struct MandateCall<'a> {
     pub(crate) arguments: &'a Value,
@@ -117,7 +116,6 @@ pub(crate) struct MandateCall<'a> {
 }
 
 impl Provenance {
-    /// Reads the entries since the last reading.
     pub(crate) fn read_on(&mut self, log: &RunLog) -> Result<(), Stop> {
         for entry in entries(log.reader(), self.next)? {
             let (seq, entry) = entry?;

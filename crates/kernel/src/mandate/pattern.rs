@@ -40,9 +40,6 @@ pub(super) struct Hole {
 impl HolePattern {
     /// Parses a text with holes. Braces around anything but the name of a call, alone or with a
     /// field, are a part of the text.
-    ///
-    /// # Errors
-    /// A message if the text has too many holes.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut plain = String::new();

@@ -55,7 +55,6 @@ fn shown(tools: &MeantTools) -> Option<String> {
     (size <= MAX_IN_SHORT).then(|| lines.join("\n"))
 }
 
-/// Returns the full description of a tool.
 fn in_full(spec: &ToolSpec, meaning: &ToolMeaning) -> String {
     let mut tool = json!({
         "tool": spec.name,

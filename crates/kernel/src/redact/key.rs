@@ -6,7 +6,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The name of the key's file.
 const FILE: &str = "redaction.key";
 
 /// The error of a key that cannot be read or created.

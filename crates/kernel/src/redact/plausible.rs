@@ -60,7 +60,6 @@ const ALGORITHMS: [&str; 16] = [
     "aes", "rsa", "hs256", "rs256", "totp",
 ];
 
-/// The syntax of a value beside its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueSyntax {
     /// A line `NAME=value`, which shells and `.env` files read.

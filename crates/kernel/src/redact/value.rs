@@ -79,7 +79,6 @@ pub(super) struct ValuePlace<'a> {
     pub(super) environment: bool,
 }
 
-/// The range of a value, and its syntax.
 pub(super) type ValueRange = (Range<usize>, ValueSyntax);
 
 impl<'a> ValuePlace<'a> {

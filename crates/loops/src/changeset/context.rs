@@ -32,7 +32,6 @@ fn in_words(file: &RankedFile) -> String {
     format!("{bytes} bytes, about {tokens} tokens, {}", file.why.words())
 }
 
-/// The result of the ranking.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RankedContext {
     ranked: RankedFiles,
@@ -42,9 +41,6 @@ pub(super) struct RankedContext {
 
 impl RankedContext {
     /// Returns the files that are most relevant to a text.
-    ///
-    /// # Errors
-    /// Returns the reason for ending the work without them, or a [`Stop`].
     pub(super) async fn about(
         run: &mut Run,
         words: &str,

@@ -97,9 +97,6 @@ pub struct Changeset {
 }
 
 /// Returns the call that applies an edited proposal.
-///
-/// # Errors
-/// Returns all mistakes in its form.
 pub(crate) fn edited(text: &str) -> Result<ApplyChangesetCall, Vec<String>> {
     Ok(diff::apply(&diff::read(text)?, None))
 }
@@ -177,9 +174,6 @@ impl Changeset {
     }
 
     /// Returns the files, with a person's approval if that is required.
-    ///
-    /// # Errors
-    /// Returns the reason for ending the work, or a [`Stop`].
     async fn choose(
         &mut self,
         run: &mut Run,

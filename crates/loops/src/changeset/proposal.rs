@@ -19,7 +19,6 @@ const MAX_RETRIES: u32 = 3;
 /// Maximum characters stored of a report by the applying tool. Memory has the whole report.
 const REPORT_CHARACTERS: usize = 4_000;
 
-/// A proposal in the form in which a person sees it.
 struct ProposalForPerson<'a> {
     proposal: &'a Proposal,
     verify: Option<&'a str>,
@@ -117,9 +116,6 @@ impl Changeset {
     }
 
     /// Returns the gate's reasons for asking if the proposal were applied now.
-    ///
-    /// # Errors
-    /// Returns the reason why the gate would deny it, or a [`Stop`].
     fn foreseen(
         &self,
         run: &mut Run,

@@ -262,7 +262,6 @@ impl Judge {
         })
     }
 
-    /// Returns the judge's verdict.
     pub(super) fn verdict(&self, seen: &Observation) -> JudgeVerdict {
         let accepted = match (self, &seen.text.origin) {
             // The kernel answers where a call was refused, denied or interrupted.

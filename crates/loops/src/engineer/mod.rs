@@ -83,7 +83,6 @@ pub struct EngineerState {
     acting: ReactState,
 }
 
-/// The phase of the work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum EngineerPhase {

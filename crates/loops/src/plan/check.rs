@@ -40,9 +40,6 @@ pub(super) struct Against<'a> {
 }
 
 /// Checks a plan. The gate is only asked if there are no other mistakes.
-///
-/// # Errors
-/// Returns all mistakes if there are any, or a [`Stop`].
 pub(super) fn validate_plan(
     run: &mut Run,
     draft: AgentPlan,

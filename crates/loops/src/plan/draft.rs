@@ -342,7 +342,6 @@ fn filled(value: &Value, outputs: &BTreeMap<String, Value>, wrong: &mut Option<S
     }
 }
 
-/// Calls `see` for every text in a value.
 pub(super) fn each_text(value: &Value, see: &mut dyn FnMut(&str)) {
     match value {
         Value::String(text) => see(text),

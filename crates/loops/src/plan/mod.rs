@@ -65,7 +65,6 @@ pub struct PlanState {
     files: Vec<String>,
 }
 
-/// The next stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum PlanStage {
@@ -75,7 +74,6 @@ enum PlanStage {
     SummingUp,
 }
 
-/// A step that ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct PastStep {
     id: String,
@@ -89,13 +87,11 @@ struct PastStep {
 enum CycleThought {
     #[default]
     Nothing,
-    /// This valid plan was proposed.
     Proposed(ValidPlan),
     /// No plan is possible, for this reason.
     Hopeless(String),
     /// The remaining steps with these indices run now.
     Steps(Vec<usize>),
-    /// The work is over.
     Over(Claim),
 }
 
@@ -186,9 +182,6 @@ fn callable(run: &Run) -> Vec<Arc<ToolSpec>> {
 }
 
 /// Returns the calls of an edited plan whose arguments are known beforehand.
-///
-/// # Errors
-/// Returns all mistakes that can be seen without the run.
 pub(crate) fn edited_calls(text: &str, tools: &[ToolSpec]) -> Result<Vec<ToolCall>, Vec<String>> {
     let of_tool = |step: &AgentStep| match step.tool.as_str() {
         browse::BROWSE => Vec::new(),

@@ -26,7 +26,6 @@ const ANSWER_CHARACTERS: usize = 300;
 /// Maximum number of repairs of a plan by the model.
 const MAX_REPAIRS: u32 = 3;
 
-/// A plan in the form in which a person sees it.
 struct PlanForPerson<'a> {
     planner: &'a Planner,
     proposed: &'a ValidPlan,

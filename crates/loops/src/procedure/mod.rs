@@ -52,7 +52,6 @@ const BLANK: &str = "about:blank";
 struct ProcedureState {
     /// Number of executed steps.
     step: usize,
-    /// Whether the start was opened.
     opened: bool,
     /// Whether the conditions after the last step are still to be checked.
     unchecked: bool,
@@ -77,7 +76,6 @@ enum FallbackLoop {
     Tools(Box<React>),
 }
 
-/// The loop that replays a procedure.
 struct ReplayLoop {
     config: CognitiveConfig,
     replays: Replays,

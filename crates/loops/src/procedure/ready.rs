@@ -18,7 +18,6 @@ pub(super) struct ReplayPosition<'a> {
     pub(super) unchecked: bool,
 }
 
-/// The next deed of a replay.
 pub(super) enum NextDeed {
     Call {
         call: ToolCall,
@@ -56,9 +55,6 @@ impl ReplayPosition<'_> {
     }
 
     /// Returns the next deed.
-    ///
-    /// # Errors
-    /// Something is not as it was learned.
     pub(super) fn next(&self, view: &View) -> Result<NextDeed, String> {
         if let Rest::GaveUp { waiting_for } = &view.rest {
             return Err(format!("the page is not at rest: {waiting_for}"));
@@ -100,9 +96,6 @@ impl ReplayPosition<'_> {
 }
 
 /// Returns the call of a step with these values, without the elements that it touches.
-///
-/// # Errors
-/// An argument that would hold a value is missing.
 pub(super) fn call_of(step: &ProcedureStep, values: &SlotValues) -> Result<ToolCall, String> {
     let mut arguments = step.arguments.clone();
     for (pointer, text) in &step.texts {

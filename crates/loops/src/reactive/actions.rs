@@ -74,7 +74,6 @@ pub(super) fn schema(actions: &[&ScreenAction]) -> Value {
     )
 }
 
-/// Returns the arguments of an action with their schemas.
 pub(super) fn arguments(action: &ScreenAction) -> impl Iterator<Item = (&String, &Value)> {
     action.schema["properties"]
         .as_object()

@@ -54,7 +54,6 @@ pub(super) fn system(
     parts
 }
 
-/// Whether the picture is sent.
 pub(super) fn sends_picture(mode: PerceptionMode, state: &ReactiveState, view: &View) -> bool {
     let has_picture = view.frame.is_some();
     match mode {
@@ -70,7 +69,6 @@ pub(super) fn sends_picture(mode: PerceptionMode, state: &ReactiveState, view: &
     }
 }
 
-/// The screen as a turn sees it.
 pub(super) enum ScreenInTurn<'a> {
     /// A view, with its picture if the picture is sent.
     View(&'a View, Option<&'a Image>),

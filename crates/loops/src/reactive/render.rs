@@ -101,7 +101,6 @@ fn is_in_view(element: &Element) -> bool {
     element.bounds.is_some() && !element.states.contains(&ElementState::OutOfView)
 }
 
-/// A line of the listing.
 struct ViewLine {
     text: String,
     depth: usize,

@@ -45,7 +45,6 @@ pub struct ReactiveState {
     /// The model's expectation of the present view.
     #[serde(default)]
     pub(super) expects: String,
-    /// The facts about the last turn.
     #[serde(default)]
     pub(super) last: LastTurn,
     /// The page of the last reading.
@@ -68,7 +67,6 @@ pub struct ReactiveState {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct VisitedPage {
-    /// The session of the screen.
     pub(super) session: String,
     /// The address of the page, if it is one of the web.
     #[serde(default, skip_serializing_if = "Option::is_none")]

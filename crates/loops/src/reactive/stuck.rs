@@ -47,13 +47,11 @@ struct ScreenPrint {
 pub(super) enum StuckAdvice {
     /// Continue, perhaps with a note to the model.
     GoOn,
-    /// Try this escape.
     Try(ToolCall),
     /// Park, because every escape was tried or there is none. The text is for a person.
     Park(String),
 }
 
-/// An action with its circumstances.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ActionRecord<'a> {
     pub(super) call: &'a ToolCall,
@@ -159,7 +157,6 @@ impl Stuck {
         self.note.take()
     }
 
-    /// Whether there is a note for the model.
     pub(super) fn has_note(&self) -> bool {
         self.note.is_some()
     }

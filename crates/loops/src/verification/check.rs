@@ -6,7 +6,7 @@ use gyrus_contract::{
     EvaluateCall, Evidence, ReadCall, SearchCall, SearchMode, ShellCall, TypedCall as _, View,
 };
 use gyrus_kernel::{Run, Stop};
-use gyrus_text::shorten;
+use gyrus_text::{fits, shorten};
 use serde::Serialize;
 
 /// The kind of the note about a check, right after the check's call if there was one.
@@ -287,27 +287,10 @@ fn plain(text: &str) -> String {
     lower.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether an address matches `wanted`, where `*` matches any text.
+/// Whether an address matches `wanted`, where `*` matches any text; without one, a slash at its end
+/// does not count.
 fn is_like(address: &str, wanted: &str) -> bool {
-    let mut parts = wanted.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = address.strip_prefix(first) else {
-        return false;
-    };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return rest.is_empty() || rest == "/";
-    }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        let Some(at) = rest.find(part) else {
-            return false;
-        };
-        rest = &rest[at + part.len()..];
-    }
-    true
+    fits(wanted, address) || (!wanted.contains('*') && address.strip_suffix('/') == Some(wanted))
 }
 
 #[cfg(test)]

@@ -62,7 +62,6 @@ pub(super) struct VerifierOpinion {
     pub(super) with_picture: bool,
 }
 
-/// The material to judge.
 pub(super) struct Material<'a> {
     pub(super) claim: &'a Claim,
     /// The present view of the screen.

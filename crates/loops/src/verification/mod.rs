@@ -45,7 +45,6 @@ struct VerificationState {
     acted: bool,
 }
 
-/// A loop whose claims are verified.
 pub(crate) struct VerifiedLoop {
     inner: Box<dyn ErasedLoop>,
     config: CognitiveConfig,

@@ -10,10 +10,8 @@
 //! called.
 
 mod commands;
-mod names;
 mod one_object;
 mod read;
-mod style;
 mod write;
 
 use std::sync::Arc;
@@ -25,9 +23,9 @@ use gyrus_contract::{
 use serde_json::Value;
 
 use crate::reading::unique_id;
-use names::offered;
 use read::ReplyPart;
-pub use style::CallStyle;
+use read::offered;
+pub use write::CallStyle;
 
 /// The description of a call that was read from text although the model was offered native tools.
 pub(crate) const READ_FROM_TEXT: &str = "it was read from the text of the reply";

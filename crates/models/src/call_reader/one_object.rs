@@ -76,7 +76,6 @@ fn required(parameters: &Value) -> Vec<&str> {
     names.filter_map(Value::as_str).collect()
 }
 
-/// Returns a placeholder for a value of this schema.
 fn placeholder(schema: &Value) -> String {
     match schema["type"].as_str() {
         Some("string") | None => match schema["enum"].as_array().and_then(|all| all.first()) {

@@ -9,10 +9,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{
-    arguments::{self, MAX_NESTING},
-    call_reader::names::offered,
-};
+use crate::arguments::{self, MAX_NESTING};
 
 /// Maximum number of calls of one reply; later ones stay text.
 const MAX_CALLS: usize = 64;
@@ -57,7 +54,6 @@ pub(super) enum ReplyPart {
 
 #[derive(Debug, PartialEq)]
 pub(super) struct WrittenCall {
-    /// The name of the tool.
     pub(super) tool: String,
     /// The arguments, of any type.
     pub(super) arguments: Value,
@@ -394,4 +390,43 @@ fn end_of_fence(text: &str) -> usize {
         }
     }
     length
+}
+
+/// Returns the offered tool that a name means: the same, or the only one that differs by the case
+/// of letters, hyphens, and a prefix such as `functions.`.
+pub(super) fn offered<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+    if let Some(same) = names.iter().find(|offered| **offered == name) {
+        return Some(same);
+    }
+    let last = name.rsplit(['.', ':', '/']).next().unwrap_or(name);
+    let wanted = plain(last);
+    let mut alike = names.iter().filter(|offered| plain(offered) == wanted);
+    let first = alike.next()?;
+    alike.next().is_none().then_some(first)
+}
+
+fn plain(name: &str) -> String {
+    name.trim().to_lowercase().replace(['-', ' '], "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_one_tool() {
+        let names = ["shell", "find_tools", "Read", "read"];
+        for (name, expected) in [
+            ("shell", Some("shell")),
+            ("functions.shell", Some("shell")),
+            ("default_api:Shell", Some("shell")),
+            ("find-tools", Some("find_tools")),
+            ("read", Some("read")),
+            ("READ", None),
+            ("bash", None),
+            ("", None),
+        ] {
+            assert_eq!(offered(name, &names), expected, "{name}");
+        }
+    }
 }

@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use gyrus_contract::{
     Message, Origin, Part, Prompt, Role, SystemPart, Text, ToolCall, ToolResult, ToolSpec,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{one_object, style::CallStyle};
+use super::one_object;
 
 /// Instructions for the model about calls.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
@@ -142,4 +143,17 @@ fn written_result(result: &ToolResult, tool: Option<&str>) -> Text {
 fn longest_run_of_backticks(text: &str) -> usize {
     let runs = text.split(|c| c != '`').map(str::len);
     runs.max().unwrap_or(0)
+}
+
+/// The form in which a model is offered tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStyle {
+    /// Tools go over the wire.
+    #[default]
+    Native,
+    /// Tools are described in the prompt, and calls are read from text.
+    Prompted,
+    /// Like `Prompted`, with every reply bound to one call, or to the answer, by a JSON schema.
+    Bound,
 }

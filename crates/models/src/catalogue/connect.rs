@@ -121,7 +121,6 @@ enum ModelWish<'a> {
     OfTier(Tier),
 }
 
-/// The address and the requested model.
 struct ModelAddress<'a> {
     connection: ModelConnection,
     protocol: ProviderProtocol,

@@ -13,7 +13,6 @@ use toml::Spanned;
 use super::{pattern::ModelPattern, protocol::ProviderProtocol};
 use crate::{ImageTokens, Tier};
 
-/// The content of a catalogue file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CatalogueFile {
@@ -194,9 +193,6 @@ fn microdollars(dollars: f64) -> Result<u64, String> {
 
 impl CatalogueFile {
     /// Parses a catalogue file.
-    ///
-    /// # Errors
-    /// With the line, and a suggestion.
     pub(super) fn parse(text: &str) -> Result<Self, FileMistake> {
         toml::from_str(text).map_err(|error| file_mistake(text, error.span(), error.message()))
     }

@@ -14,7 +14,6 @@ use crate::{
 /// Maximum number of models of a list that are read.
 const MAX_MODELS: usize = 10_000;
 
-/// Maximum bytes of an accepted id.
 const MAX_ID_BYTES: usize = 300;
 
 /// Places of the window in an entry of a compatible list, by server: llama.cpp, LM Studio, vLLM, and

@@ -23,9 +23,6 @@ pub(super) enum ProviderProtocol {
 }
 
 /// Returns a client of the model at `connection`. No request is sent yet.
-///
-/// # Errors
-/// Those of the client's `new`.
 pub(super) fn make(
     protocol: ProviderProtocol,
     connection: ModelConnection,

@@ -25,7 +25,6 @@ const NO_ACCESS: [&str; 4] = [
     "incorrect api key",
 ];
 
-/// Whether a message says that the prompt is too long.
 pub(super) fn is_too_long(words: &str) -> bool {
     let words = original(words).to_ascii_lowercase();
     lines(TOO_LONG).any(|line| {

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::errors::{ErrorKind, ErrorResponse, words_of};
 
-/// Seconds of a day.
 const DAY: i64 = 86_400;
 
 /// Second of the day in UTC at which quotas of a day are filled again: midnight where the provider

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 /// Without any signature on the first call of a turn, the provider refuses the conversation.
 pub(super) const FOREIGN_CALL: &str = "skip_thought_signature_validator";
 
-/// A signature and its place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Signature {
@@ -32,7 +31,6 @@ enum SignatureKind {
     ThoughtSignature,
 }
 
-/// The part to which a signature belongs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SignaturePart {

@@ -9,15 +9,12 @@ use reqwest::{Response, header::CONTENT_ENCODING};
 
 use crate::errors::{bad, bounded_line};
 
-/// The body of a reply that is being received.
 pub(super) struct ReplyBody {
     response: Response,
     unpacking: Option<MultiGzDecoder<Vec<u8>>>,
 }
 
 impl ReplyBody {
-    /// # Errors
-    /// [`ModelError::BadOutput`] for an encoding that is not known.
     pub(super) fn new(response: Response) -> Result<Self, ModelError> {
         let encoding = response.headers().get(CONTENT_ENCODING);
         let encoding = encoding.map_or(&b"identity"[..], |value| value.as_bytes());
@@ -38,9 +35,6 @@ impl ReplyBody {
     }
 
     /// Returns the next bytes; `None` at the proper end.
-    ///
-    /// # Errors
-    /// The reason why the body breaks off.
     pub(super) async fn chunk(&mut self) -> Result<Option<Vec<u8>>, String> {
         let chunk = self.response.chunk().await;
         let Some(bytes) = chunk.map_err(|error| in_words(&error))? else {

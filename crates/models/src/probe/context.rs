@@ -34,9 +34,6 @@ const BYTES_A_TOKEN: f64 = 4.5;
 const PRECISION: u64 = 16;
 
 /// Searches for the longest prompt that the model remembers, longest first.
-///
-/// # Errors
-/// As text, when not even one prompt was held.
 pub(super) async fn measure(
     asked: &mut ProbeDialogue<'_>,
     probe: ContextProbe,

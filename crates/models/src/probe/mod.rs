@@ -114,7 +114,6 @@ async fn calls(
     None
 }
 
-/// The form of a call in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CallForm {
     /// As a call of the protocol.

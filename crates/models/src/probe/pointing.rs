@@ -16,9 +16,6 @@ use super::{
 const FARTHEST: f64 = 100.0;
 
 /// Shows the screen and compares the answers.
-///
-/// # Errors
-/// When it does not point, or cannot be asked.
 pub(super) async fn measure(
     asked: &mut ProbeDialogue<'_>,
     pictures: &ProbePictures,

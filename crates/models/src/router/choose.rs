@@ -59,7 +59,6 @@ pub(super) fn choose(
     }
 }
 
-/// Whether the policy allows to choose a candidate.
 pub(super) fn may_be_chosen(candidate: &Candidate, policy: RoutingPolicy) -> bool {
     policy != RoutingPolicy::LocalOnly || candidate.is_local
 }

@@ -20,7 +20,6 @@ const LONGEST_REST: Duration = Duration::from_secs(10 * 60);
 /// Number of the last replies whose times count.
 const MEASURED: usize = 15;
 
-/// Recent health of one model.
 #[derive(Debug, Default)]
 pub(super) struct ModelHealth {
     failures: u32,

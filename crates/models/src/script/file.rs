@@ -84,7 +84,6 @@ pub(super) struct FilledReply {
     pub(super) stop: Option<StopReason>,
 }
 
-/// A tool call.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScriptedCall {

@@ -15,7 +15,6 @@ const PIECE: usize = 24;
 /// Prefix of this server's signatures; others are not checked.
 pub(super) const SIGNATURE_PREFIX: &str = "script-";
 
-/// Returns the signature of a thinking text.
 pub(super) fn signature(thinking: &str) -> String {
     format!("{SIGNATURE_PREFIX}{}", Digest::of(thinking.as_bytes()))
 }

@@ -32,7 +32,6 @@ pub(crate) struct StreamEvent {
     pub(crate) data: String,
 }
 
-/// Form of a body.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum StreamForm {
     #[default]
@@ -188,7 +187,6 @@ impl Decoder {
     }
 }
 
-/// Position in a value of JSON.
 #[derive(Debug, Default)]
 struct JsonPosition {
     depth: usize,

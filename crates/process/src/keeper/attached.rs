@@ -17,7 +17,6 @@ use rustix::{
     },
 };
 
-/// Sends `word` with `handle`.
 pub(super) fn send(socket: &UnixStream, word: u8, handle: impl AsFd) -> Result<(), Errno> {
     let handles = [handle.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

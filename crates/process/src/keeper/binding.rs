@@ -38,9 +38,6 @@ impl KeeperTie {
 
     /// Binds this process, a guard, to the nursery that it was forked from: `signal` comes when the
     /// nursery ends.
-    ///
-    /// # Errors
-    /// If the nursery has ended already, or the kernel refuses.
     pub(super) fn bind_guard(&self, signal: Signal) -> io::Result<()> {
         let Self::Nursery(nursery) = self else {
             return Ok(());

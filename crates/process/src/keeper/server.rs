@@ -261,7 +261,6 @@ fn mount_proc() -> io::Result<()> {
     Ok(mount("proc", "/proc", "proc", flags, None)?)
 }
 
-/// Ways in which serving a command ends.
 enum ServingEnd {
     /// The command's main process ended.
     Exited(ExitStatus),

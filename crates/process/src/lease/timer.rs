@@ -5,7 +5,6 @@ use std::{io, mem, ptr};
 
 use super::boot_time::BootTime;
 
-/// Milliseconds in a second.
 const SECOND_MS: u64 = 1_000;
 
 /// A timer that sends `SIGKILL` to this process. Dropping it disarms it.

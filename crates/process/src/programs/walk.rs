@@ -69,7 +69,6 @@ impl<'a> PathWalk<'a> {
         }
     }
 
-    /// Follows an absolute path.
     pub(super) fn follow(&self, path: &Path) -> Result<FoundProgram, Distrust> {
         let mut real = PathBuf::from("/");
         self.look_at(&real)?;

@@ -69,7 +69,6 @@ const EMBEDDED: char = '\u{fffc}';
 /// Error for a program that did not answer in time.
 const NO_ANSWER: &str = "it does not answer";
 
-/// Error message of the accessibility bus.
 type AccessibilityError = String;
 
 /// A connection to the accessibility bus.
@@ -121,7 +120,6 @@ pub(super) struct Details {
     pub(super) value: Option<String>,
 }
 
-/// An option of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChoiceOption {
     pub(super) name: String,
@@ -287,7 +285,6 @@ impl Accessible {
         Some(Ok(program))
     }
 
-    /// Returns the name of a program's toolkit.
     async fn toolkit(&self, name: &str) -> Result<String, AccessibilityError> {
         let asked = ("org.a11y.atspi.Application", "ToolkitName");
         let said: Value = self.ask(name, ROOT, PROPERTIES, "Get", &asked).await?;
@@ -453,7 +450,6 @@ impl Accessible {
         place(extents.ok()?)
     }
 
-    /// The connection to the bus.
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }

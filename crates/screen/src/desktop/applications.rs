@@ -49,9 +49,6 @@ struct DesktopEntry {
 }
 
 /// Finds the application that a name means.
-///
-/// # Errors
-/// A message if no application has the name, or more than one.
 pub(super) fn find(wanted: &str) -> Result<Application, String> {
     let wanted = wanted.trim();
     if wanted.is_empty() {

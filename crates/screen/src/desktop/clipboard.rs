@@ -128,9 +128,6 @@ impl ClipboardClient {
 }
 
 /// Reads the text on the clipboard, by a connection of its own; empty if there is none.
-///
-/// # Errors
-/// The clipboard holds no text, or the owner of the text does not answer.
 pub(super) async fn read(display: Display) -> Result<SelectionText, DisplayError> {
     let client = ClipboardClient::on(display)?;
     let read = timeout(WHOLE, client.read()).await;
@@ -227,9 +224,6 @@ impl Drop for Offer {
 }
 
 /// Puts a text on the clipboard over a connection of its own.
-///
-/// # Errors
-/// The server does not give us the clipboard.
 pub(super) async fn offer(display: Display, text: String) -> Result<Offer, DisplayError> {
     let client = ClipboardClient::on(display)?;
     let since = client.time().await?;

@@ -213,7 +213,6 @@ impl Display {
             .collect())
     }
 
-    /// Waits until something on the display changes.
     pub(super) async fn next_change(&self) -> Result<(), DisplayError> {
         loop {
             if self.drain()? {
@@ -277,7 +276,6 @@ impl Display {
         Ok(changed)
     }
 
-    /// Returns the next available event.
     pub(super) fn next_event(&self) -> Result<Option<Event>, DisplayError> {
         let event = self.connection.poll_for_event();
         event.map_err(|error| error.to_string())

@@ -25,7 +25,6 @@ const NEW_WINDOW: std::time::Duration = std::time::Duration::from_secs(2);
 /// Maximum number of changes in a message.
 const MAX_TOLD: usize = 4;
 
-/// The desktop before an input.
 pub(super) struct DesktopBefore {
     reading: DesktopReading,
     pixels: Pixels,
@@ -247,7 +246,6 @@ fn by_id(reading: &DesktopReading) -> Elements<'_> {
     elements.map(|element| (element.id, element)).collect()
 }
 
-/// Elements by their id.
 type Elements<'e> = BTreeMap<ElementId, &'e Element>;
 
 /// Returns the differences of other elements in windows that existed before, as text. If the

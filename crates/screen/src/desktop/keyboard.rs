@@ -82,7 +82,6 @@ pub(super) fn untypable(text: &str) -> Option<char> {
     text.chars().find(|letter| keysym(*letter).is_none())
 }
 
-/// Returns the keysym of a chord's key.
 fn keysym_of(chord: &Chord) -> Option<u32> {
     let key = chord.key();
     let mut letters = key.chars();
@@ -410,7 +409,6 @@ impl Display {
     }
 }
 
-/// Modifier keys that are held down.
 pub(super) struct HeldKeys<'a> {
     display: &'a Display,
     codes: Vec<u8>,

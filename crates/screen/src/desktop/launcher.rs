@@ -53,7 +53,6 @@ pub(super) struct ProgramEnd {
     pub(super) is_success: bool,
 }
 
-/// Program to be started.
 pub(super) struct StartRequest<'a> {
     /// The kind of program, for messages.
     pub(super) what: &'static str,
@@ -65,7 +64,6 @@ pub(super) struct StartRequest<'a> {
     pub(super) descriptor: Option<String>,
 }
 
-/// Running programs, by their numbers.
 type RunningPrograms = Arc<Mutex<BTreeMap<u32, ProgramStart>>>;
 
 struct ProgramStart {

@@ -20,7 +20,6 @@ const MAX_NAME: usize = 80;
 pub(super) struct DesktopSpot {
     pub(super) element: Element,
     pub(super) window: DesktopWindow,
-    /// The address of the window.
     address: String,
     /// The point where the mouse reaches the element; `None` if it is not painted.
     pub(super) point: Option<ScreenPoint>,
@@ -108,7 +107,6 @@ impl DesktopSpot {
 }
 
 impl DesktopSession {
-    /// Finds the target of an input.
     pub(super) async fn locate(
         &mut self,
         target: InputTarget,

@@ -24,7 +24,6 @@ mod lent_keys;
 mod keyboard;
 mod clipboard;
 mod windows;
-mod own_windows;
 mod status_dot;
 mod notifications;
 mod accessible;
@@ -49,7 +48,6 @@ mod look;
 mod measure;
 mod effects;
 mod applications;
-mod browsers;
 mod taken;
 mod tools;
 

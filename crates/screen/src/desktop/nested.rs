@@ -19,12 +19,12 @@ use tokio::{
 };
 
 use super::{
-    browsers,
     display::Display,
     enclosure::Enclosure,
     launcher::{Launcher, ProgramEnd, StartRequest},
     saved_files,
 };
+use crate::launch::PROGRAMS;
 
 /// The command that installs the programs of a nested desktop.
 pub const MISSING_PROGRAMS_HINT: &str = "apt-get install xvfb openbox at-spi2-core dbus";
@@ -49,7 +49,6 @@ pub fn nested_parts() -> Result<(), NestedError> {
     window_manager().map(drop)
 }
 
-/// Returns the path of a window manager.
 fn window_manager() -> Result<String, NestedError> {
     let found = WINDOW_MANAGERS.iter().find_map(|name| program(name).ok());
     found.map_or_else(|| program(WINDOW_MANAGERS[0]), Ok)
@@ -77,7 +76,6 @@ pub enum NestedError {
     },
 }
 
-/// A running nested desktop.
 pub(super) struct NestedDesktop {
     /// The launcher, dropped before the folder that its programs use.
     launcher: Launcher,
@@ -88,7 +86,6 @@ pub(super) struct NestedDesktop {
 }
 
 impl NestedDesktop {
-    /// Starts a desktop of this size.
     pub(super) async fn start_desktop(
         width: u16,
         height: u16,
@@ -214,7 +211,7 @@ impl NestedDesktop {
             *first = found.path.to_string_lossy().into_owned();
         }
         if let Some(first) = words.first() {
-            let options = browsers::options(Path::new(first), self.enclosure.is_confined());
+            let options = browser_options(Path::new(first), self.enclosure.is_confined());
             let options: Vec<_> = options.map(str::to_owned).collect();
             words.splice(1..1, options);
         }
@@ -327,4 +324,30 @@ fn write_authority(path: &Path, cookie: &[u8]) -> std::io::Result<()> {
         bytes.extend(part);
     }
     file.write_all(&bytes)
+}
+
+/// Options that make Chromium report the elements of its pages on the accessibility bus, ask
+/// nothing at the start, and connect only where its pages do.
+const ALWAYS: [&str; 8] = [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--force-renderer-accessibility",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--hide-crash-restore-bubble",
+    "--password-store=basic",
+];
+
+/// Options for a Chromium in a sandbox, inside of which it cannot build its own. The second option
+/// hides the warning about that.
+const IN_SANDBOX: [&str; 2] = ["--no-sandbox", "--test-type"];
+
+/// Returns the options for starting a program if it is a Chromium, and none for others.
+fn browser_options(program: &Path, is_confined: bool) -> impl Iterator<Item = &'static str> {
+    let name = program.file_name().unwrap_or_default();
+    let is_chromium = PROGRAMS.iter().any(|known| name == *known);
+    let sandbox = IN_SANDBOX.into_iter().filter(move |_| is_confined);
+    let all = ALWAYS.into_iter().chain(sandbox);
+    all.filter(move |_| is_chromium)
 }

@@ -50,7 +50,6 @@ impl Display {
         answer.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Moves the pointer to a point of the screen.
     pub(super) fn point_at(&self, at: ScreenPoint) -> Result<(), DisplayError> {
         self.fake(xproto::MOTION_NOTIFY_EVENT, 0, at)?;
         self.sync()

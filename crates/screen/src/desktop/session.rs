@@ -25,7 +25,6 @@ const FIRST_WINDOW: Duration = Duration::from_secs(20);
 /// Time limit for a program to show a window after another program asked it to.
 const CALLED: Duration = Duration::from_secs(2);
 
-/// An open desktop.
 pub(super) struct DesktopSession {
     /// The session's id, which is part of every view.
     pub(super) id: String,

@@ -37,7 +37,7 @@ use x11rb::{
 
 use super::{
     display::{Display, DisplayError},
-    own_windows::OWN_WINDOW,
+    windows::OWN_WINDOW,
 };
 
 /// Diameter of the dot in pixels.
@@ -371,7 +371,6 @@ impl ServerReader {
         Ok(is_used(&self.display, self.in_use)? || self.has_control_and_alt()?)
     }
 
-    /// Whether Control and Alt are held.
     fn has_control_and_alt(&self) -> Result<bool, DisplayError> {
         let are_down = |codes: &[u32]| codes.iter().any(|code| self.down.contains(code));
         if are_down(&self.controls) && are_down(&self.alts) {
@@ -472,7 +471,6 @@ impl Display {
             .map(drop)
     }
 
-    /// Returns the codes of the keys that have this symbol.
     fn codes_of(&self, symbol: u32) -> Result<Vec<u32>, DisplayError> {
         let setup = self.connection.setup();
         let (first, last) = (setup.min_keycode, setup.max_keycode);

@@ -44,7 +44,6 @@ impl CellAccess {
     }
 }
 
-/// The place of an element in the tree of its program.
 struct TreePlace {
     parent: String,
     index: i32,

@@ -9,7 +9,8 @@ use x11rb::{
     protocol::{
         res::{ClientIdMask, ClientIdSpec, ConnectionExt as _},
         xproto::{
-            ClientMessageEvent, ConnectionExt as _, EventMask, MapState, Window, WindowClass,
+            AtomEnum, ClientMessageEvent, ConnectionExt as _, EventMask, MapState, Window,
+            WindowClass,
         },
     },
 };
@@ -25,7 +26,6 @@ const OBEY: Duration = Duration::from_secs(3);
 /// Maximum length of a title, in bytes.
 const MAX_TITLE: usize = 400;
 
-/// A window of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DesktopWindow {
     pub(super) id: Window,
@@ -246,4 +246,46 @@ pub(super) fn other_user(process: u32) -> Option<u32> {
     // The second number is the one by which the kernel judges.
     let user = line.split_whitespace().nth(1)?.parse().ok()?;
     (user != rustix::process::geteuid().as_raw()).then_some(user)
+}
+
+/// The property that marks a window of gyrus.
+pub(super) const OWN_WINDOW: &str = "_GYRUS_OWN_WINDOW";
+
+impl Display {
+    /// Returns the bounds of gyrus's own windows in view, which are painted over in pictures.
+    pub(super) fn own_windows(&self) -> Result<Vec<Bounds>, DisplayError> {
+        let words = |error: &dyn std::fmt::Display| error.to_string();
+        let mark = self.atom(OWN_WINDOW)?;
+        let asked = self.connection.query_tree(self.screen.root);
+        let tree = asked.map_err(|error| words(&error))?.reply();
+        let children = tree.map_err(|error| words(&error))?.children;
+        // All questions before the first answer: there may be hundreds of windows.
+        let mut asked = Vec::new();
+        for window in children {
+            let marked = self
+                .connection
+                .get_property(false, window, mark, AtomEnum::ANY, 0, 1);
+            let place = self.connection.get_geometry(window);
+            asked.push((
+                marked.map_err(|error| words(&error))?,
+                place.map_err(|error| words(&error))?,
+            ));
+        }
+        let mut own = Vec::new();
+        for (marked, place) in asked {
+            // A window may be gone by now.
+            let (Ok(marked), Ok(place)) = (marked.reply(), place.reply()) else {
+                continue;
+            };
+            if marked.value_len > 0 {
+                own.push(Bounds {
+                    x: i32::from(place.x),
+                    y: i32::from(place.y),
+                    width: i32::from(place.width),
+                    height: i32::from(place.height),
+                });
+            }
+        }
+        Ok(own)
+    }
 }

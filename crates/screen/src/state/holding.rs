@@ -283,7 +283,6 @@ impl BrowserState {
         self.holdings.all.iter().filter(|one| !one.is_over)
     }
 
-    /// Returns the held request that blocks a page.
     pub(crate) fn held_up_by(&self, tab: &TabState) -> Option<&HeldRequest> {
         let mut held = self.held_requests().filter(|one| one.shown.blocks);
         let found = held.find(|one| {
@@ -326,7 +325,6 @@ impl BrowserState {
         Some(one)
     }
 
-    /// Handles the end of a request.
     pub(super) fn request_ended(&mut self, network: &str) {
         let mut all = self.holdings.all.iter_mut();
         if let Some(one) = all.find(|one| one.network.as_deref() == Some(network)) {

@@ -40,7 +40,6 @@ impl fmt::Debug for SiteLogin {
     }
 }
 
-/// A request that waits for a login.
 #[derive(Debug, Clone)]
 pub(super) struct LoginRequest {
     pub(super) request: InterceptedRequest,
@@ -60,7 +59,6 @@ pub(crate) struct Logins {
     pub(super) has_window: bool,
 }
 
-/// Answer to a request that waits for a login.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum LoginAnswer {
     /// Leaves the request to the browser.

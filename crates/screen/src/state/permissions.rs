@@ -11,7 +11,6 @@ pub(crate) const KIND: &str = "permission";
 /// Name of the function in the page's world that reports its questions.
 pub(crate) const BINDING: &str = "gyrusAsks";
 
-/// A question of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct PermissionQuestion {
     #[serde(skip)]
@@ -22,7 +21,6 @@ pub(crate) struct PermissionQuestion {
     pub(crate) origin: String,
 }
 
-/// A permission that a page may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PagePermission {

@@ -15,7 +15,6 @@ const ANSWER: Duration = Duration::from_secs(1);
 /// Maximum pause between the parts of one answer.
 const PAUSE: Duration = Duration::from_millis(150);
 
-/// The sockets of a browser's pages.
 #[derive(Debug, Default)]
 pub(crate) struct PageSockets {
     /// The end of the last input; `None` while it is being sent, and before the first.

@@ -28,7 +28,6 @@ pub(super) struct CastMetadata {
 }
 
 impl CastFrame {
-    /// Returns the picture of an event.
     pub(crate) fn of(event: &CdpEvent<'_>) -> Option<Self> {
         Some(Self {
             session: event.session.to_owned(),

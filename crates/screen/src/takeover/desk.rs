@@ -117,7 +117,6 @@ impl TakeoverDesk {
         }
     }
 
-    /// Exchanges the token for a key.
     pub(super) fn exchange(&self, token: &[u8]) -> Option<String> {
         let mut wanted = self.token.lock();
         if *wanted != Some(blake3::hash(token)) {

@@ -41,7 +41,6 @@ pub(crate) trait ScreenToolAction: Arguments + Sync + 'static {
         }
     }
 
-    /// Performs the action.
     fn act(
         &self,
         doing: &ActionCall<'_>,
@@ -123,7 +122,6 @@ pub(super) fn document_of(session: &BrowserSession, tab: &TabState) -> ElementId
     }
 }
 
-/// Returns the aim of an action on a page as a whole.
 pub(super) fn whole_page(
     session: &BrowserSession,
     tab: &TabState,

@@ -444,7 +444,6 @@ impl ActionCall<'_> {
         )))
     }
 
-    /// Gives the keyboard focus to an element.
     pub(super) async fn give_keyboard(&self, spot: &Spot) -> Result<KeyboardFocus, ActionFailure> {
         let ask = format!("gyrus.focus({}, true)", spot.number());
         let focus = self.session.ask::<KeyboardFocus>(&spot.frame, &ask);
@@ -469,7 +468,6 @@ pub(super) struct KeyboardFocus {
     pub(super) words: String,
 }
 
-/// Returns the purpose of a click.
 fn purpose_of(kind: Option<ClickKind>) -> &'static str {
     if kind == Some(ClickKind::Right) {
         "menu"

@@ -222,9 +222,6 @@ fn choosing(spot: &Spot, option: &str, only: &str) -> String {
 
 impl OptionResult {
     /// Returns the options that are chosen after the input.
-    ///
-    /// # Errors
-    /// No option was chosen.
     fn check(self, spot: &Spot, wanted: &str) -> Result<Vec<String>, ActionFailure> {
         let words = &spot.told.words;
         let why = match self {
@@ -446,7 +443,6 @@ impl ActionCall<'_> {
     }
 }
 
-/// Returns the purpose of typing.
 fn purpose_of(call: &TypeTextCall) -> &'static str {
     if call.submit { "submit" } else { "type" }
 }

@@ -354,7 +354,6 @@ impl ActionCall<'_> {
         Ok(self.told(&format!("At {} “{title}”", now.address), &effects))
     }
 
-    /// Returns the output of a change of tabs.
     async fn tab_changed(
         &self,
         done: Result<(), String>,

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{
     memory::KnownListeners,
-    remote::{RemoteResult, ResolveResult},
+    pierce::{RemoteResult, ResolveResult},
 };
 use crate::{browser::BrowserSession, cdp::CdpError, state::PageFrame};
 

@@ -23,7 +23,6 @@ pub(crate) struct LookMemory {
     pub(super) had_secrets: bool,
 }
 
-/// Known listeners of a document.
 pub(crate) struct KnownListeners {
     /// The document as an object of the page's own. It belongs to no group: then the browser
     /// reports listeners without creating an object for each of their functions.
@@ -47,7 +46,6 @@ pub(crate) struct LastPicture {
     pub(super) frame: HashedPicture,
 }
 
-/// Scaling of a page in the picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PageScale {
     /// Size of the viewport, in CSS pixels.

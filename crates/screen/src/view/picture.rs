@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{browser::BrowserSession, cdp::CdpError, state::TabState};
 
-/// A picture as the browser sent it.
 #[derive(Deserialize)]
 pub(super) struct BrowserPicture {
     data: String,

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
-use super::remote::{Object, RemoteResult, ResolveResult};
 use crate::{browser::BrowserSession, cdp::CdpError, state::PageFrame};
 
 /// Returns the group of our handles on elements of a document, released together: frames may be
@@ -187,4 +186,27 @@ impl BrowserSession {
             .await;
         called.map(|_| true)
     }
+}
+
+/// The answer to `DOM.resolveNode`.
+#[derive(Deserialize)]
+pub(super) struct ResolveResult {
+    pub(super) object: Object,
+}
+
+/// Answer to `Runtime.evaluate` and `Runtime.callFunctionOn`.
+#[derive(Deserialize)]
+pub(super) struct RemoteResult {
+    pub(super) result: Object,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Object {
+    /// Id of the object; empty for a plain value.
+    #[serde(default)]
+    pub(super) object_id: String,
+    /// Description of the object's kind, as `Array(0)`.
+    #[serde(default)]
+    pub(super) description: String,
 }

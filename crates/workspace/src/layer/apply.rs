@@ -265,13 +265,7 @@ impl LayerMove<'_> {
             self.put_back(&path, Some(&now))?;
             return Ok(StepResult::Refused(CHANGED_SINCE.to_owned()));
         }
-        let old = self.upper.stat(&path)?;
-        let was = Was::Kept {
-            path: path.clone(),
-            inode: old.map_or(0, |old| old.st_ino),
-            before,
-        };
-        self.done(path, was)
+        self.kept(path, before)
     }
 
     fn take(&mut self, path: PathBuf, inode: u64, before: Digest) -> Result<StepResult, RootError> {
@@ -300,6 +294,11 @@ impl LayerMove<'_> {
             (_, Some(_)) => return Ok(StepResult::Refused(CHANGED_SINCE.to_owned())),
             _ => return Ok(StepResult::Gone),
         }
+        self.kept(path, before)
+    }
+
+    /// Records that the layer now holds what stood at a path.
+    fn kept(&mut self, path: PathBuf, before: Digest) -> Result<StepResult, RootError> {
         let old = self.upper.stat(&path)?;
         let was = Was::Kept {
             path: path.clone(),

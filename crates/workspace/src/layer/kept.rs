@@ -144,7 +144,6 @@ impl Copies {
 
     /// Opens the copies that an earlier process made in `folder`; `None` if it made none, or not
     /// all.
-    #[must_use]
     pub fn find(folder: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(folder.join(COPIES)).ok()?).ok()
     }

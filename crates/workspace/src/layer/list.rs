@@ -39,7 +39,6 @@ pub struct LayerChanges {
 
 impl LayerChanges {
     /// Whether the layer contains no change.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.changed.is_empty()
     }

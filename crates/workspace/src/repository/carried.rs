@@ -78,7 +78,6 @@ pub struct CarryRecord {
 
 impl CarryRecord {
     /// Returns the part that can be undone; `None` if nothing was carried over but lines of logs.
-    #[must_use]
     pub fn to_take_back(&self) -> Option<Self> {
         let stores = self.stores.iter().filter(|store| !store.only_logs());
         let stores: Vec<StoreChanges> = stores.cloned().collect();

@@ -30,7 +30,6 @@ pub struct RepositoryChanges {
 
 impl RepositoryChanges {
     /// Whether there are neither changes nor notes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stores.is_empty() && self.withheld.is_empty() && self.notes.is_empty()
     }
@@ -117,7 +116,6 @@ pub struct FinishedOperation {
 
 impl StoreChanges {
     /// Whether no change of the store is carried over.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.refs.is_empty()
             && self.worktrees.is_empty()

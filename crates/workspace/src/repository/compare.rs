@@ -37,9 +37,6 @@ const MAX_NOTES: usize = 30;
 const MERGES: [&str; 3] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
 
 /// Compares a private copy with the state from which it was made.
-///
-/// # Errors
-/// When the real git directory, or the copy of its former state, cannot be read.
 pub(super) fn compare(
     sides: &Sides<'_>,
     live: &GitFolder,

@@ -6,9 +6,6 @@ use super::{
 };
 
 /// Returns the text with some settings changed.
-///
-/// # Errors
-/// When the result would not read as intended.
 pub(super) fn edit(text: &str, changes: &[&SettingChange]) -> Result<String, ConfigError> {
     let mut expected = GitConfig::parse(text.as_bytes())?.values();
     let mut text = text.to_owned();

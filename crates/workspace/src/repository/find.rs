@@ -68,7 +68,6 @@ pub struct GitDirectory {
 impl GitDirectory {
     /// Returns the name of the repository for a person: its path below the workspace, otherwise the
     /// whole path.
-    #[must_use]
     pub fn name(&self) -> String {
         let path = self
             .path
@@ -321,9 +320,6 @@ const EXTENSIONS: [(&str, &[&str]); 6] = [
 ];
 
 /// Checks that the store at `path` has a supported form.
-///
-/// # Errors
-/// The reason why it has not.
 pub(super) fn check(path: &Path) -> Result<(), RepositoryError> {
     let git = GitFolder::open(path)?;
     let not = |reason: String| {

@@ -21,7 +21,6 @@ const MAX_ENTRIES: usize = 300_000;
 /// Maximum depth of a tree that is removed.
 const MAX_DEPTH: usize = 64;
 
-/// Kind of the entry at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathKind {
     Missing,
@@ -232,7 +231,6 @@ impl GitFolder {
         self.root.sync()
     }
 
-    /// Sets the time of last change of a file.
     pub(super) fn set_modified(&self, path: &Path, time: (i64, u64)) -> Result<(), RootError> {
         let (tv_sec, tv_nsec) = (time.0, time.1.try_into().unwrap_or(0));
         let time = rustix::fs::Timespec { tv_sec, tv_nsec };

@@ -25,7 +25,6 @@ use rustix::{
 
 use super::carried::CarryError;
 
-/// Time limit of one operation on objects.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// Maximum memory of one process, in bytes, without mapped files.
 const MEMORY: u64 = 3 << 30;

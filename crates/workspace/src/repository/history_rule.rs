@@ -60,7 +60,6 @@ impl HistoryRule<'_> {
     }
 }
 
-/// A new file in a commit or an index.
 #[derive(Debug, Clone)]
 pub(super) struct NewHistoryFile {
     pub(super) commit: Option<ObjectId>,

@@ -89,7 +89,6 @@ pub(super) enum IndexError {
     Path { path: String, reason: &'static str },
 }
 
-/// Reads the entries of an index.
 pub(super) fn parse(bytes: &[u8]) -> Result<IndexEntries, IndexError> {
     let number = |at: usize| {
         let four = bytes.get(at..at + 4)?.try_into().ok()?;

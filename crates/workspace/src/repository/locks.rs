@@ -34,7 +34,6 @@ pub(super) struct Locks<'a> {
     held: Vec<PathBuf>,
 }
 
-/// Result of taking a lock.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LockResult {
     Held,

@@ -143,7 +143,6 @@ pub enum RepositoryError {
 
 impl RepositoryError {
     /// Returns the error for a failed system call at `path`.
-    #[must_use]
     pub fn io(path: &Path, error: &io::Error) -> Self {
         failed(path, Errno::from_io_error(error).unwrap_or(Errno::IO)).into()
     }

@@ -16,7 +16,6 @@ impl ObjectId {
     pub(super) const NULL: Self = Self([0; 20]);
 
     /// Parses 40 hexadecimal digits.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.as_bytes();
         let mut bytes = [0; 20];
@@ -38,7 +37,6 @@ impl ObjectId {
     }
 
     /// Whether this is the null id, which names no object.
-    #[must_use]
     pub fn is_null(&self) -> bool {
         self.0 == [0; 20]
     }
@@ -98,13 +96,11 @@ impl RefName {
     }
 
     /// Returns the whole name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns the name without `refs/`.
-    #[must_use]
     pub fn below_refs(&self) -> &str {
         self.0.strip_prefix("refs/").unwrap_or(&self.0)
     }
@@ -208,7 +204,6 @@ impl RefValue {
             .ok_or("it is neither an object nor a reference")
     }
 
-    /// Returns the content of the file.
     pub(super) fn content(&self) -> Vec<u8> {
         match self {
             Self::Object(id) => format!("{id}\n").into_bytes(),
@@ -217,7 +212,6 @@ impl RefValue {
     }
 
     /// Returns the object, if the value is one directly.
-    #[must_use]
     pub fn object(&self) -> Option<ObjectId> {
         match self {
             Self::Object(id) => Some(*id),

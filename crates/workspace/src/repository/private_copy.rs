@@ -125,13 +125,11 @@ impl PrivateCopy {
     }
 
     /// Returns the real git directory.
-    #[must_use]
     pub fn directory(&self) -> &GitDirectory {
         &self.directory
     }
 
     /// Returns the path of the private copy.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.at(COPY)
     }
@@ -341,7 +339,6 @@ impl PrivateCopy {
     ///
     /// The sources of the later ones are below the place of the first: they have to be opened
     /// before.
-    #[must_use]
     pub fn binds(&self) -> Vec<Bind> {
         let real = &self.directory.path;
         let mut binds = vec![Bind {

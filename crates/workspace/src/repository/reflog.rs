@@ -59,7 +59,6 @@ pub(super) fn compare(before: &[u8], after: &[u8], taken_out: TakenOut) -> Optio
 }
 
 impl LogChange {
-    /// Returns a change that appends one line.
     pub(super) fn appending(line: String) -> Self {
         Self {
             before: Digest::of(b""),
@@ -134,7 +133,6 @@ pub(super) fn apply(live: &[u8], change: &LogChange) -> Option<Vec<u8>> {
     (log.len() > live.len()).then_some(log)
 }
 
-/// Returns the objects that a log names.
 pub(super) fn objects_in(log: &[u8]) -> impl Iterator<Item = ObjectId> {
     let lines = log.split(|byte| *byte == b'\n');
     let lines = lines.filter_map(|line| std::str::from_utf8(line).ok());

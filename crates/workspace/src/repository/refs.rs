@@ -73,9 +73,6 @@ pub(super) fn read_all(git: &GitFolder, store: &Path) -> Result<Refs, Repository
 
 /// Returns the objects named by the references of a real store and by `HEAD` of its work trees,
 /// from which everything reachable exists.
-///
-/// # Errors
-/// As for [`read_all`].
 pub(super) fn named(live: &GitFolder, store: &Path) -> Result<BTreeSet<ObjectId>, RepositoryError> {
     let refs = read_all(live, store)?;
     let mut named: BTreeSet<_> = refs.all.values().filter_map(RefValue::object).collect();
@@ -153,9 +150,6 @@ fn read_loose(
 }
 
 /// Reads one reference from its file, or else from its line in `packed`.
-///
-/// # Errors
-/// When it cannot be read or is not a reference.
 pub(super) fn read_one(
     git: &GitFolder,
     store: &Path,
@@ -178,9 +172,6 @@ pub(super) fn read_one(
 }
 
 /// Reads `HEAD` of the work tree whose own files are at `worktree`.
-///
-/// # Errors
-/// When it is missing, not a regular file, or does not name what `HEAD` may.
 pub(super) fn read_head(git: &GitFolder, worktree: &Path) -> Result<RefValue, RepositoryError> {
     let path = worktree.join("HEAD");
     let damaged = |reason: &str| RepositoryError::Damaged {
@@ -199,7 +190,6 @@ pub(super) fn read_head(git: &GitFolder, worktree: &Path) -> Result<RefValue, Re
     }
 }
 
-/// Returns the references in `packed-refs`.
 pub(super) fn read_packed(
     git: &GitFolder,
     store: &Path,

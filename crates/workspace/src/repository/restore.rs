@@ -288,7 +288,6 @@ fn inverse_worktree(change: &WorktreeChange, now: u64) -> WorktreeChange {
     }
 }
 
-/// Returns the log entry of an undo.
 fn undo_line(from: Option<ObjectId>, to: Option<ObjectId>, now: u64) -> Option<LogChange> {
     let (from, to) = (from?, to?);
     let line = format!("{from} {to} gyrus <gyrus@localhost> {now} +0000\tgyrus: undo");

@@ -19,7 +19,6 @@ pub struct SettingChange {
     pub after: Vec<Option<String>>,
 }
 
-/// Required form of a setting's value.
 #[derive(Clone, Copy)]
 enum SettingForm {
     /// Text that ends up in commits.

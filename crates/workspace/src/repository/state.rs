@@ -21,7 +21,6 @@ const MAX_STATE: u64 = 1 << 20;
 const MAX_FILES: usize = 20_000;
 const MAX_DEPTH: usize = 8;
 
-/// Form of a file of state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StateForm {
     Objects,
@@ -115,9 +114,6 @@ pub(super) fn is_private(path: &Path) -> bool {
 }
 
 /// Reads a file of state and checks its form; `None` if it does not exist.
-///
-/// # Errors
-/// [`RepositoryError::Damaged`] if it holds something else.
 pub(super) fn read(
     git: &GitFolder,
     worktree: &Path,
@@ -152,7 +148,6 @@ fn is_plain(content: &[u8]) -> bool {
     std::str::from_utf8(content).is_ok_and(|text| text.chars().all(is_fine))
 }
 
-/// Returns the objects that a file of state names.
 pub(super) fn objects_in(name: &str, content: &[u8]) -> Vec<ObjectId> {
     let names_objects = CARRIED.contains(&(name, StateForm::Objects));
     objects(content)

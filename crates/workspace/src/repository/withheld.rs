@@ -62,7 +62,6 @@ pub enum FileContent {
 impl WithheldPath {
     /// Whether the change can be applied after approval: the person has to make links, devices and
     /// large files.
-    #[must_use]
     pub fn can_be_applied(&self) -> bool {
         let is_file = |content: &Option<FileContent>| {
             content
@@ -73,7 +72,6 @@ impl WithheldPath {
     }
 
     /// Returns the file's name for a person: its path below `folder`, otherwise the whole path.
-    #[must_use]
     pub fn name(&self, folder: &Path) -> String {
         let path = self.repository.join(&self.path);
         let below = path.strip_prefix(folder).unwrap_or(&path);
@@ -82,7 +80,6 @@ impl WithheldPath {
 
     /// Returns the change as text for a person: a unified diff of text, a line for other content.
     /// Paths are as [`Self::name`] says.
-    #[must_use]
     pub fn diff(&self, folder: &Path) -> String {
         let side = |content: &Option<FileContent>| match content {
             None => DiffSide::Nothing,

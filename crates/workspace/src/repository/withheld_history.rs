@@ -34,7 +34,6 @@ pub struct HistoryFile {
 
 impl WithheldHistory {
     /// Returns the names of what is held back: references, `HEAD`, `index`.
-    #[must_use]
     pub fn held(&self) -> Vec<String> {
         let refs = self.changes.refs.iter();
         let mut names: Vec<String> = refs.map(|change| short(&change.name)).collect();
@@ -59,7 +58,6 @@ impl WithheldHistory {
 
 impl HistoryFile {
     /// Returns the file and its place, for a person.
-    #[must_use]
     pub fn name(&self) -> String {
         let path = self.path.display();
         match &self.commit {

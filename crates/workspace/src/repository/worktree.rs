@@ -16,7 +16,6 @@ use super::{
 /// Content of an index by path, without times and sizes of files, which git updates at will.
 pub(super) type IndexContents = Vec<(Vec<u8>, Vec<EntryContent>)>;
 
-/// `HEAD` and index of a work tree.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HeadAndIndex {
     pub(super) head: RefValue,

@@ -100,7 +100,6 @@ const OUTPUTS: &[BuildOutput] = &[
 pub(super) struct FolderDecisions(BTreeMap<Vec<u8>, bool>);
 
 impl FolderDecisions {
-    /// Returns the decisions in these entries.
     pub(super) fn by(entries: &SnapshotEntries) -> Self {
         let decided = entries.iter().filter_map(|(path, entry)| {
             let left_out = match entry {

@@ -72,7 +72,6 @@ pub struct Snapshots {
     files_read: usize,
 }
 
-/// The last snapshot that this process took.
 #[derive(Debug)]
 struct LastSnapshot {
     contents: SnapshotContents,
@@ -435,7 +434,6 @@ impl<'a, 's, S: ContentStore> SnapshotInProgress<'a, 's, S> {
         if enough { self.store_read() } else { Ok(()) }
     }
 
-    /// Stores the files that were read.
     fn store_read(&mut self) -> Result<(), S::Error> {
         self.unstored_bytes = 0;
         let read = std::mem::take(&mut self.unstored);
@@ -539,7 +537,6 @@ pub(super) fn list(
     Ok(FolderListing::Within(listed))
 }
 
-/// Opens a folder and reads its names.
 fn open_folder(
     root: &RootFolder<'_>,
     path: &[u8],

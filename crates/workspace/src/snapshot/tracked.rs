@@ -9,7 +9,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Maximum bytes of an index that is read.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 /// Bytes of a hash at the end of entries and of the file.
 const HASH: usize = 20;

@@ -17,7 +17,6 @@ use crate::{
 pub(crate) struct PresentEntry {
     pub(crate) entry: SnapshotEntry,
     pub(crate) stat: Stat,
-    /// Content of a file.
     pub(crate) content: Vec<u8>,
 }
 

@@ -22,7 +22,6 @@ use crate::{
 /// Git's mode of a symbolic link.
 const LINK: u32 = 0o120_000;
 
-/// One side of a path.
 #[derive(PartialEq, Eq)]
 struct PatchSide {
     mode: u32,
@@ -53,7 +52,6 @@ impl PatchSide {
     }
 }
 
-/// Both sides of the changed paths.
 type PathSides = BTreeMap<Vec<u8>, (Option<PatchSide>, Option<PatchSide>)>;
 
 impl UndoPlan {
@@ -79,13 +77,8 @@ impl UndoPlan {
             if parts.any(|part| part.as_os_str() == ".git") {
                 continue;
             }
-            let old = match self.before.entries.get(&change.path) {
-                None => None,
-                Some(file @ SnapshotEntry::File { .. }) => {
-                    PatchSide::of(file, self.before.read(file, &opened, load)?)
-                }
-                Some(other) => PatchSide::of(other, Vec::new()),
-            };
+            let old = self.before.entries.get(&change.path);
+            let old = side(&self.before, old, &opened, load)?;
             let new = look(&root, &path).map_err(failed)?;
             let new = new.and_then(|look::PresentEntry { entry, content, .. }| {
                 PatchSide::of(&entry, content)

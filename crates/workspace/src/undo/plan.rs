@@ -84,7 +84,6 @@ impl UndoPlan {
 
     /// Plans an undo without files of the folder. `apart` are the git directories that are undone
     /// separately.
-    #[must_use]
     pub fn of_nothing(workspace: PathBuf, apart: &[PathBuf]) -> Self {
         Self {
             workspace,

@@ -21,7 +21,6 @@ const NOT_PASSED_ON: &[&str] = &[
     "host",
 ];
 
-/// Kind of request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProxyRequest {
     /// A way for bytes.

@@ -35,7 +35,6 @@ enum LastLink {
     Themselves,
 }
 
-/// Change of a file's attributes.
 enum AttributeChange {
     Mode(Mode),
     Owner(Option<Uid>, Option<Gid>),
@@ -122,7 +121,6 @@ fn subject(call: &SupervisedCall) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Returns the change that a call requests.
 fn change(call: &SupervisedCall) -> Result<AttributeChange, Errno> {
     let word = |argument: usize| caller::int(call.arguments[argument]).cast_unsigned();
     let mode = |argument| {

@@ -45,7 +45,6 @@ const LIMIT: usize = 65_536;
 /// Names a socket for as long as the machine runs.
 pub(in super::super) type SocketIdentity = [u8; 12];
 
-/// A socket in the listening state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListeningSocket {
     pub(super) identity: SocketIdentity,
@@ -87,7 +86,6 @@ impl Diagnosis {
     }
 }
 
-/// The identity of a Unix socket.
 pub(super) fn identity(socket: &OwnedFd) -> Result<SocketIdentity, Errno> {
     let number = fstat(socket)?.st_ino;
     let cookie = sockopt::socket_cookie(socket)?;

@@ -150,7 +150,6 @@ fn receive(channel: impl AsFd) -> io::Result<Option<OwnedFd>> {
     }))
 }
 
-/// State that the supervisor's threads share.
 struct SupervisorState {
     listener: OwnedFd,
     boundary: Boundary,

@@ -68,7 +68,6 @@ enum ResponsesEvent {
     Other,
 }
 
-/// Content of the closing event.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ClosingEvent {

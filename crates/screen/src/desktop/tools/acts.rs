@@ -68,7 +68,6 @@ impl DesktopAction for ClickCall {
     }
 }
 
-/// Returns the effects of this kind of click on an element.
 fn click_starts(kind: Option<ClickKind>) -> impl Fn(&DesktopSpot) -> Vec<Starts> {
     move |spot| match kind {
         // Opens a menu.

@@ -13,7 +13,6 @@ use crate::{
 /// Maximum characters of text that reading returns.
 const MAX_SHOWN: usize = 50_000;
 
-/// Returns what a call on the clipboard touches.
 fn touches(session: &DesktopSession, call: &DesktopClipboardCall) -> Aim {
     let starts = match call.text {
         Some(_) => Starts::Types,

@@ -249,7 +249,6 @@ impl DesktopCall<'_> {
     }
 }
 
-/// The part of a text that was typed.
 #[derive(Debug)]
 struct TypedPart {
     /// Number of characters that the program has read.

@@ -84,7 +84,6 @@ trait DesktopAction: Arguments + Sync + 'static {
         async { Ok(aim) }
     }
 
-    /// Performs the action.
     fn act(
         &self,
         doing: &mut DesktopCall<'_>,
@@ -177,7 +176,6 @@ struct DesktopCall<'a> {
 }
 
 impl DesktopCall<'_> {
-    /// Returns the aim that was judged.
     fn judged_aim(&self) -> Result<&Aim, ActionFailure> {
         self.call.aim.as_ref().ok_or_else(|| {
             ActionFailure::Refused(
