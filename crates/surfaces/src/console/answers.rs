@@ -47,8 +47,10 @@ pub fn understand(typed: &str, card: &ApprovalCard) -> Option<Answer> {
 /// Returns the part of a card's sentence that says what is wanted, without where.
 fn kind(card: &ApprovalCard) -> &str {
     let sentence = &card.sentence;
-    let parts = sentence.rsplit_once(" connect to ");
+    let places = [" connect to ", " change /", " read /"];
+    let mut parts = places.iter().map(|place| sentence.rsplit_once(place));
     parts
+        .find_map(|parts| parts)
         .or_else(|| sentence.split_once(": "))
         .map_or(sentence, |(kind, _)| kind)
 }
