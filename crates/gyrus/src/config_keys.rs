@@ -137,7 +137,7 @@ pub(crate) const KEYS: [ConfigKey; 69] = [
     key("chat.telegram.transcribe.model", "\"whisper\"", "", "Its model."),
     key("chat.telegram.transcribe.key", "\"WHISPER_KEY\"", "", "The variable with its key."),
     key("chat.telegram.url", "\"https://api.telegram.org\"", "the messenger's own", "The address of the messenger's server."),
-    key("web-search.provider", "\"searxng\"", "", "The service that runs search the web by: `searxng`, `brave`, `tavily` or `exa`; without it, runs cannot."),
+    key("web-search.provider", "\"searxng\"", "", "The service by which runs search the web: `searxng`, `brave`, `tavily` or `exa`; without it, runs cannot."),
     key("web-search.url", "\"http://127.0.0.1:8888\"", "the provider's own", "The address of its server; SearXNG needs one."),
     key("web-search.key", "\"SEARCH_KEY\"", "`BRAVE_API_KEY` and so on", "The variable with its key."),
     key("update.url", "\"https://example.com/gyrus\"", "", "Where `gyrus update` looks for packages; without it, nothing is ever looked for."),

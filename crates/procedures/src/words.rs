@@ -1,6 +1,11 @@
 //! Words in several languages: those that change a command, those that take something away, and
 //! those by which pages call the same thing. Words of a table are joined by commas.
 
+use std::{
+    collections::{HashMap, HashSet},
+    sync::LazyLock,
+};
+
 /// Words that change the meaning of a command, in lower case: English, German, French, Spanish.
 const CHANGING: [&str; 4] = [
     "a, about, after, again, all, also, always, and, another, any, anyway, asap, before, both, but, \
@@ -98,9 +103,9 @@ pub(crate) fn changing() -> impl Iterator<Item = &'static str> {
 }
 
 pub(crate) fn changes_a_command(word: &str) -> bool {
+    static CHANGES: LazyLock<HashSet<&str>> = LazyLock::new(|| changing().collect());
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-    let word = word.to_lowercase();
-    changing().any(|known| known == word)
+    CHANGES.contains(word.to_lowercase().as_str())
 }
 
 /// Whether a name means that something is removed or undone.
@@ -110,10 +115,14 @@ pub(crate) fn is_destructive(name: &str) -> bool {
     words.any(|word| listed(DESTRUCTIVE).any(|known| word.starts_with(known)))
 }
 
+/// Returns the number of the thing for which a name is known.
 pub(crate) fn thing(name: &str) -> Option<usize> {
-    let name = plain(name);
-    SAME.iter()
-        .position(|names| listed(names).any(|known| known == name))
+    static THINGS: LazyLock<HashMap<&str, usize>> = LazyLock::new(|| {
+        let rows = SAME.into_iter().enumerate();
+        rows.flat_map(|(row, names)| listed(names).map(move |name| (name, row)))
+            .collect()
+    });
+    THINGS.get(plain(name).as_str()).copied()
 }
 
 /// Returns a name in lower case, without counts in brackets, as in `Cart (2)`, and without marks of
