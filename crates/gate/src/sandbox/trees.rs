@@ -115,8 +115,8 @@ pub(super) fn at<E: Into<io::Error>>(
     }
 }
 
-/// The layered folder, attached nowhere; folders for its changes are made. To be called while the upper folder is writable.
-/// The second result has to be held for as long as the layer is used.
+/// Mounts the layered folder without a path, and makes the folders for its changes. It must be called
+/// while the upper folder is writable. The lock in the result is held for as long as the layer is used.
 pub(super) fn overlay(layer: &Layer) -> io::Result<(OwnedFd, File)> {
     for folder in [&layer.upper, &layer.work] {
         fs::create_dir_all(folder)?;
