@@ -4,7 +4,7 @@
 mod popover;
 mod questions;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gyrus_contract::RunId;
 use gyrus_journal::{Store, os::watch};
@@ -24,6 +24,9 @@ use questions::QuestionNotices;
 /// Number of the last entries of a run that are read to find its part of the cycle.
 const ENTRIES: u64 = 40;
 
+/// Time after which a question that could not be shown is shown again.
+const PAUSE: Duration = Duration::from_secs(5);
+
 /// Shows the dot until the program is interrupted.
 pub(crate) fn show(gyrus: &Gyrus, display: &str) -> Result<Code, Failure> {
     gyrus.home()?.create_state()?;
@@ -39,13 +42,8 @@ async fn follow(gyrus: &Gyrus, store: &Store, display: &str) -> Result<Code, Fai
     let mut changes = heads.changes();
     let mut dot = StatusDot::open(display).map_err(Failure::failed)?;
     put(&format!("a dot is shown on {display}; Ctrl-C ends it\n"))?;
-    let mut questions = match QuestionNotices::connect(store).await {
-        Ok(questions) => Some(questions),
-        Err(why) => {
-            put(&format!("questions come without notifications: {why}\n"))?;
-            None
-        }
-    };
+    let mut questions = QuestionNotices::new(store);
+    let mut missing = String::new();
     let mut popover = Popover::on(display);
     loop {
         let (state, words) = match latch.check() {
@@ -54,8 +52,14 @@ async fn follow(gyrus: &Gyrus, store: &Store, display: &str) -> Result<Code, Fai
         };
         dot.show(state, &words).map_err(Failure::failed)?;
         let is_used = dot.is_display_used().map_err(Failure::failed)?;
-        if let Some(questions) = &mut questions {
-            questions.show(&waiting(&heads), is_used).await;
+        let waiting = waiting(&heads);
+        let shown = questions.show(&waiting, is_used).await;
+        let tries_again = shown.is_err() && !waiting.is_empty();
+        let before = std::mem::replace(&mut missing, shown.err().unwrap_or_default());
+        if !missing.is_empty() && missing != before {
+            put(&format!(
+                "questions come without notifications: {missing}\n"
+            ))?;
         }
         tokio::select! {
             event = dot.next() => match event.map_err(Failure::failed)? {
@@ -65,7 +69,7 @@ async fn follow(gyrus: &Gyrus, store: &Store, display: &str) -> Result<Code, Fai
                     popover.open(state)?;
                 }
             },
-            answered = QuestionNotices::answered(&mut questions) => match answered {
+            answered = questions.answered() => match answered {
                 // What a run that uses the display could have clicked does not count.
                 _ if dot.is_display_used().map_err(Failure::failed)? => popover.open(state)?,
                 Some(answered) => answered.send(gyrus, store)?,
@@ -75,6 +79,7 @@ async fn follow(gyrus: &Gyrus, store: &Store, display: &str) -> Result<Code, Fai
                 return Err(Failure::failed("the runs are no longer followed"));
             },
             () = latch_changes.changed() => {}
+            () = tokio::time::sleep(PAUSE), if tries_again => {}
             interrupted = tokio::signal::ctrl_c() => {
                 interrupted?;
                 return Ok(Code::Reached);

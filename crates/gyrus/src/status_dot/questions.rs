@@ -25,7 +25,8 @@ const ALLOW: &str = "allow";
 const DENY: &str = "deny";
 
 pub(super) struct QuestionNotices {
-    notifications: NotificationService,
+    /// `None` until there is a service, and after it failed.
+    notifications: Option<NotificationService>,
     store: Store,
     shown: BTreeMap<u32, (Digest, OpenQuestion)>,
 }
@@ -36,21 +37,29 @@ pub(super) struct AnsweredQuestion {
 }
 
 impl QuestionNotices {
-    /// Connects to the service that shows notifications.
-    ///
-    /// # Errors
-    /// A message if there is no such service.
-    pub(super) async fn connect(store: &Store) -> Result<Self, String> {
-        Ok(Self {
-            notifications: NotificationService::connect().await?,
+    pub(super) fn new(store: &Store) -> Self {
+        Self {
+            notifications: None,
             store: store.clone(),
             shown: BTreeMap::new(),
-        })
+        }
     }
 
     /// Shows the questions of these runs, and removes those that are no longer open. Where a run
     /// uses the display, a notification can only be clicked to open gyrus.
-    pub(super) async fn show(&mut self, waiting: &[RunId], is_display_used: bool) {
+    ///
+    /// # Errors
+    /// A message if the service is missing or refuses a question; the next call tries it again.
+    pub(super) async fn show(
+        &mut self,
+        waiting: &[RunId],
+        is_display_used: bool,
+    ) -> Result<(), String> {
+        // One that fails is not put back.
+        let notifications = match self.notifications.take() {
+            Some(notifications) => notifications,
+            None => self.connected().await?,
+        };
         let open = waiting.iter().flat_map(|run| {
             // A run that is removed meanwhile asks nothing.
             approvals::unanswered(&self.store, *run).unwrap_or_default()
@@ -71,7 +80,7 @@ impl QuestionNotices {
         let gone: Vec<u32> = gone.map(|(notification, _)| *notification).collect();
         for notification in gone {
             self.shown.remove(&notification);
-            self.notifications.close(notification).await;
+            notifications.close(notification).await;
         }
         for (digest, open) in open {
             let is_shown = self.shown.values().any(|(known, _)| *known == digest);
@@ -81,28 +90,37 @@ impl QuestionNotices {
             let body = body(&open);
             let choices = choices(&open, &body, is_display_used);
             let summary = format!("gyrus asks (run {})", open.run.short());
-            // Who cannot be told so sees the dot, which is amber.
-            if let Ok(number) = self.notifications.show(&summary, &body, &choices).await {
-                self.shown.insert(number, (digest, open));
-            }
+            let number = notifications.show(&summary, &body, &choices).await?;
+            self.shown.insert(number, (digest, open));
         }
+        self.notifications = Some(notifications);
+        Ok(())
+    }
+
+    /// Connects to the service, and takes away what an earlier connection showed.
+    async fn connected(&mut self) -> Result<NotificationService, String> {
+        let notifications = NotificationService::connect().await?;
+        for notification in std::mem::take(&mut self.shown).into_keys() {
+            notifications.close(notification).await;
+        }
+        Ok(notifications)
     }
 
     /// Waits for an answer; `None` if the person wants to see the question.
-    pub(super) async fn answered(questions: &mut Option<Self>) -> Option<AnsweredQuestion> {
-        let Some(questions) = questions else {
+    pub(super) async fn answered(&mut self) -> Option<AnsweredQuestion> {
+        let Some(notifications) = &mut self.notifications else {
             return std::future::pending().await;
         };
         let ChosenNotification {
             notification,
             choice,
-        } = questions.notifications.next().await;
+        } = notifications.next().await;
         let answer = match choice.as_str() {
             ALLOW => Answer::yes(ApprovalScope::Once),
             DENY => Answer::Deny { reason: None },
             _ => return None,
         };
-        let (_, open) = questions.shown.get(&notification)?;
+        let (_, open) = self.shown.get(&notification)?;
         Some(AnsweredQuestion {
             open: open.clone(),
             answer,

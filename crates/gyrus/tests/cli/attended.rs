@@ -54,7 +54,7 @@ calls = [{ tool = "shell", arguments = { timeout_seconds = 600, command = "echo 
 [[reply]]
 when = "(?s)line one.*it was put there after 1 s"
 find = { process = 'process (\S+) goes on' }
-calls = [{ tool = "shell", arguments = { process = "{{process}}", command = "", until = "line two" } }]
+calls = [{ tool = "shell", arguments = { process = "{{process}}", command = "", until = "never" } }]
 [[reply]]
 when = "(?s)line two.*ended: exit code 0"
 text = "It went on."

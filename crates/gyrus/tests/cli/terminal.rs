@@ -8,6 +8,7 @@ use std::{
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
     termios::Winsize,
@@ -124,9 +125,17 @@ impl Terminal {
         }
     }
 
-    /// Reads what is shown next; `false` if that is nothing.
+    /// Reads what is shown next; `false` if that is nothing, or nothing comes for a minute.
     fn read(&mut self) -> bool {
         let mut bytes = [0; 4096];
+        let patience = Timespec {
+            tv_sec: 60,
+            tv_nsec: 0,
+        };
+        let mut waited = [PollFd::new(&self.screen, PollFlags::IN)];
+        if poll(&mut waited, Some(&patience)) == Ok(0) {
+            return false;
+        }
         let read = self.screen.read(&mut bytes).unwrap_or(0);
         self.emulator.process(&bytes[..read]);
         self.seen.push_str(&String::from_utf8_lossy(&bytes[..read]));

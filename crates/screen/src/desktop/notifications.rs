@@ -1,16 +1,22 @@
 //! Notifications on the person's desktop (Desktop Notifications Specification 1.3, freedesktop.org):
 //! shown, taken away, and what the person chose.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use futures_util::{StreamExt as _, stream::Fuse};
-use zbus::{Connection, MatchRule, MessageStream, Variant, message::Type};
+use zbus::{Connection, MatchRule, MessageStream, Variant, connection::Builder, message::Type};
 
 /// The name of the service and of its interface.
 const SERVICE: &str = "org.freedesktop.Notifications";
 
 /// The object that shows notifications.
 const OBJECT: &str = "/org/freedesktop/Notifications";
+
+/// Time that the service has to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The urgency of a notification that waits for a person: it stays until it is answered.
 const CRITICAL: u8 = 2;
@@ -41,7 +47,8 @@ impl NotificationService {
     /// # Errors
     /// A message: there is no session bus, or no notification service on it.
     pub async fn connect() -> Result<Self, String> {
-        let connection = Connection::session().await;
+        let connect = async { Builder::session()?.method_timeout(PATIENCE).build().await };
+        let connection = connect.await;
         let connection = connection.map_err(|error| format!("there is no session bus: {error}"))?;
         let missing = |error: zbus::Error| format!("nothing shows notifications here: {error}");
         let reply = connection
