@@ -47,8 +47,7 @@ impl NotificationService {
     /// # Errors
     /// A message: there is no session bus, or no notification service on it.
     pub async fn connect() -> Result<Self, String> {
-        let connect = async { Builder::session()?.method_timeout(PATIENCE).build().await };
-        let connection = connect.await;
+        let connection = Builder::session().method_timeout(PATIENCE).build().await;
         let connection = connection.map_err(|error| format!("there is no session bus: {error}"))?;
         let missing = |error: zbus::Error| format!("nothing shows notifications here: {error}");
         let reply = connection
