@@ -44,6 +44,10 @@ pub struct Containment {
     /// separate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub serves: bool,
+    /// Sockets of the machine that the command may connect to all the same: by this path, even if
+    /// the command sees nothing there, and by any other that leads to the same file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sockets: Vec<PathBuf>,
     pub limits: ResourceLimits,
 }
 

@@ -157,6 +157,7 @@ impl PolicyGate {
             if reading.only_reads() || mode == Mode::ReadOnly {
                 // Should the reading be wrong, it still changes nothing.
                 containment.read_only.append(&mut containment.writable);
+                containment.sockets.clear();
             }
             if !reading.facts.iter().any(|fact| builds(&fact.does)) {
                 // Laying them takes longer than all the rest.

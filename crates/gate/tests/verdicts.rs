@@ -123,6 +123,7 @@ fn holds(workspace: &Path) -> Containment {
         forwarded: Vec::new(),
         asked: Vec::new(),
         serves: false,
+        sockets: Vec::new(),
         limits: ResourceLimits {
             processes: 64,
             memory_bytes: 1 << 30,

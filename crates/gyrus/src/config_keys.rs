@@ -69,7 +69,7 @@ impl ConfigKey {
 }
 
 /// All keys, in the order of the documentation.
-pub(crate) const KEYS: [ConfigKey; 69] = [
+pub(crate) const KEYS: [ConfigKey; 70] = [
     key("model", "\"anthropic\"", "the first that is found", "The models to ask, best first: one name, or a list of them.")
         .variable(env::GYRUS_MODEL).flag("--model"),
     key("assess", "\"anthropic:small\"", "nobody", "The models that take a second look at calls that only the sandbox bounds."),
@@ -104,6 +104,7 @@ pub(crate) const KEYS: [ConfigKey; 69] = [
     key("sandbox.env", "[\"DATABASE_URL\"]", "", "Variables that commands see; their values count as secrets.").flag("--env"),
     key("sandbox.env-shown", "[\"CC\"]", "", "Variables that commands see, whose values are no secrets."),
     key("sandbox.ports", "[5432]", "", "Ports of this machine that commands may connect to.").flag("--port"),
+    key("sandbox.sockets", "[\"ssh-agent\"]", "", "Sockets of this machine that commands may connect to: `ssh-agent`, `docker`, or a path."),
     key("sandbox.folders", "[\"~/notes:ro\"]", "", "Folders beside the workspace; `:ro` means that one is only read.").flag("--add-dir"),
     key("sandbox.caches", "\"shared\"", "run", "Whether changes of package managers' caches stay with the `run`, or last (`shared`)."),
     key("sandbox.command-time", "\"1h\"", "", "The longest time limit of a command."),

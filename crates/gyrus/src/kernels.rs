@@ -114,10 +114,13 @@ pub(crate) fn kernel(
     run_context: RunContext<'_>,
 ) -> Result<Kernel, Failure> {
     let explain = |error| Failure::from(error).to_string();
-    let home = around.home;
+    let config = Config::read(&around.home.config)?;
+    let home = &Home {
+        sockets: config.sandbox.socket_files(),
+        ..around.home.clone()
+    };
     let (workspace, agent) = (around.workspace, run_context.agent);
     let gate = runtime::live_gate(home, &store, workspace, agent, around.confinement, explain)?;
-    let config = Config::read(&home.config)?;
     let mut tools = own_tools(home, &store, run_context.cognitive_loop);
     tools.extend(web_search::configured(&config)?);
     tools.extend(run_context.served.tools.iter().cloned());

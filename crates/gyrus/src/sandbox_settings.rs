@@ -3,8 +3,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io,
-    path::Path,
+    fs, io,
+    path::{Path, PathBuf},
 };
 
 use gyrus::runtime::{self, Home, sandbox};
@@ -128,6 +128,29 @@ impl RunSandbox {
             self.add_folder(home, workspace, folder)?;
         }
         self.add_ports(&section.ports);
+        if let Some(unknown) = section.unknown_socket() {
+            let what = format!(
+                "`{}` in `sockets` of [sandbox] is no socket",
+                visible(unknown)
+            );
+            let hint = "name `ssh-agent`, `docker`, or an absolute path";
+            return Err(Failure::usage(what).hint(hint));
+        }
+        let mut sockets = section.socket_files().into_iter();
+        let is_own = |path: &PathBuf| {
+            let real = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+            home.own().iter().any(|own| real.starts_with(own))
+        };
+        if let Some(own) = sockets.find(is_own) {
+            let what = format!("{} belongs to gyrus itself", own.display());
+            return Err(Failure::usage(what).hint("a command that reaches it could answer for you"));
+        }
+        for variable in section.socket_variables() {
+            if names.environment.contains_key(variable) {
+                self.options.variables.insert(variable.to_owned());
+                self.options.shown.insert(variable.to_owned());
+            }
+        }
         let options = &mut self.options;
         options.shares_caches |= section.caches == Caches::Shared;
         let seconds = section.command_time.map(|time| time.div_ceil(1000));
@@ -321,9 +344,12 @@ impl SandboxSection {
             let what = format!("`{pattern}` stands for more than one variable");
             return Err(Failure::usage(what).hint("a project's file names each"));
         }
-        if self.caches == Caches::Shared || self.background_after.is_some() {
-            let what =
-                "shared `caches` and `background-after` can be set in your own config.toml only";
+        if self.caches == Caches::Shared
+            || self.background_after.is_some()
+            || !self.sockets.is_empty()
+        {
+            let what = "`sockets`, shared `caches` and `background-after` can be set in your own \
+                        config.toml only";
             return Err(Failure::usage(what));
         }
         Ok(self)
@@ -341,7 +367,11 @@ pub(crate) fn values(
 ) -> (BTreeMap<String, String>, Vec<Secret>) {
     let typed: BTreeMap<&str, &str> = typed.iter().filter_map(|it| it.split_once('=')).collect();
     let configured = config.sandbox.env.iter().chain(&config.sandbox.env_shown);
-    let configured: BTreeSet<&str> = configured.map(String::as_str).collect();
+    let configured = configured.map(String::as_str);
+    let mut configured: BTreeSet<&str> = configured.collect();
+    for variable in config.sandbox.socket_variables() {
+        configured.insert(variable);
+    }
     let may_see =
         |name: &&String| *travels == FolderTravels::No || configured.contains(name.as_str());
     let names = options.variables.iter().filter(may_see);

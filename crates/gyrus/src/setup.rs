@@ -567,16 +567,7 @@ mod tests {
     use super::*;
 
     fn home(folder: &Path) -> Home {
-        Home {
-            beside: None,
-            vault: None,
-            journal: None,
-            replicas: None,
-            travels: gyrus_kernel::FolderTravels::No,
-            state: folder.to_owned(),
-            config: folder.join("config.toml"),
-            person: None,
-        }
+        Home::at(folder.to_owned(), None)
     }
 
     #[test]

@@ -49,6 +49,7 @@ fn folders(environment: &Environment) -> Result<Home, Failure> {
         journal: None,
         replicas: None,
         travels: gyrus_kernel::FolderTravels::No,
+        sockets: Vec::new(),
     })
 }
 

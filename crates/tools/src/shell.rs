@@ -360,6 +360,15 @@ const OUT_OF_MEMORY: [&str; 5] = [
     "memory allocation of",
 ];
 
+/// Words with which programs report that a socket of the machine did not answer.
+const SOCKET: [&str; 5] = [
+    "authentication agent",
+    "connecting to agent",
+    "docker daemon",
+    ".sock",
+    "on socket",
+];
+
 /// Returns the limits of the sandbox that a command seems to have met, each with the setting that
 /// would allow it.
 fn limits(
@@ -394,6 +403,13 @@ fn limits(
              config.toml, or --add-dir, lets commands change a folder"
                 .to_owned()
         });
+    }
+    if output.is_error && SOCKET.into_iter().any(said) {
+        limits.push(
+            "commands connect to no socket of this machine but those that `sockets` in [sandbox] of \
+             the person's config.toml names"
+                .to_owned(),
+        );
     }
     if output.is_error && OUT_OF_MEMORY.into_iter().any(said) {
         limits.push(format!(

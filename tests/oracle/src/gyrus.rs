@@ -74,6 +74,7 @@ impl Gyrus {
             journal: None,
             replicas: None,
             travels: FolderTravels::No,
+            sockets: Vec::new(),
         };
         let store = Store::open(&home.state.join("journal"))
             .map_err(|error| Error::Lost(error.to_string()))?;

@@ -85,7 +85,7 @@ pub(super) fn build<'a>(
         places: Some(places.clone()),
     };
     let supervisor = match wall {
-        Some(wall) => supervisor::start_above(rules, wall).ok(),
+        Some(wall) => supervisor::start_above(rules, &containment.sockets, wall).ok(),
         None => None,
     };
     let mut restricted = Ok(landlock::Walls::NoScopes);

@@ -39,7 +39,7 @@ use rustix::{process::getpid, thread::UnshareFlags};
 use calls::OtherConfinement;
 use confined::{ProcessWalls, refused};
 use relayer::LayerBase;
-use supervisor::{Boundary, Supervisor};
+use supervisor::{Boundary, LetIn, Supervisor};
 
 pub use confined::{ConfineError, ConfinedProcess, Gap, Promise};
 pub use finding::{SandboxFinding, Wall};
@@ -126,6 +126,7 @@ fn within_namespaces<'a>(
             .environment
             .extend(network::proxy_environment(port));
     }
+    let let_in = LetIn::open(&containment.sockets);
     let mut base = LayerBase::hold(containment)?;
     mounts::arrange(containment, base.as_mut(), confined)?;
     if !getpid().is_init() {
@@ -144,7 +145,7 @@ fn within_namespaces<'a>(
         .map_err(refused("starting a thread"))?;
     // The supervisor is within this one: else it could not be ended with the command.
     landlock::part().map_err(restricting)?;
-    let supervisor = supervisor(containment.network);
+    let supervisor = supervisor(containment.network, let_in);
     confined.command_rules = landlock::within_mounts(containment).map_err(restricting)?;
     // What others serve on the machine's network changes; all else is the command's own.
     confined.may_stay =
@@ -158,11 +159,11 @@ fn within_namespaces<'a>(
 }
 
 /// Starts the supervisor that connects on behalf of the command, if there can be one here.
-fn supervisor(network: Network) -> Option<Supervisor> {
+fn supervisor(network: Network, let_in: LetIn) -> Option<Supervisor> {
     let own_processes = getpid().is_init();
     let boundary = match network {
         Network::None | Network::Proxy => Boundary::of_own_network(own_processes),
         Network::Open => Boundary::of_machine(own_processes).ok()?,
     };
-    supervisor::start(boundary).ok()
+    supervisor::start(boundary.letting_in(let_in)).ok()
 }

@@ -147,6 +147,7 @@ pub fn plan(around: &SandboxSurroundings<'_>) -> Result<Containment, PlanError> 
         forwarded: Vec::new(),
         asked: Vec::new(),
         serves: false,
+        sockets: Vec::new(),
         limits: around.limits,
     })
 }

@@ -173,6 +173,7 @@ impl ProbeLayout {
                 forwarded: Vec::new(),
                 asked: Vec::new(),
                 serves: false,
+                sockets: Vec::new(),
                 limits: LIMITS,
             },
             task: ProbeTask {

@@ -40,7 +40,7 @@ pub(crate) const ARGUMENT: &str = "--intruder";
 pub(crate) const WAYS: usize = 4;
 
 /// An attack to be tried.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Task {
     /// Sockets in files.
     pub(crate) paths: Vec<PathBuf>,
@@ -61,6 +61,11 @@ pub(crate) fn act(part: &str, task: &str) -> i32 {
         "try" => {
             check_inherited();
             try_all(&task);
+        }
+        "reach" => {
+            for path in &task.paths {
+                UnixStream::connect(path).unwrap();
+            }
         }
         "race" => race_all(&task),
         "use" => use_all(&task),

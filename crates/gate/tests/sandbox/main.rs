@@ -44,6 +44,7 @@ const TESTS: &[(&str, Test)] = &[
     ("sockets_outside", sockets::outside_are_out_of_reach),
     ("sockets_raced", sockets::races_reach_nobody_outside),
     ("sockets_inside", sockets::inside_can_be_reached),
+    ("sockets_let_in", sockets::only_what_is_let_in_is_reached),
     ("supervisor", sockets::the_supervisor_is_out_of_reach),
 ];
 
@@ -59,6 +60,7 @@ const ALONE: &[(&str, Test)] = &[
     ("sockets_outside", sockets::outside_are_out_of_reach),
     ("sockets_raced", sockets::races_reach_nobody_outside),
     ("sockets_inside", sockets::inside_can_be_reached),
+    ("sockets_let_in", sockets::only_what_is_let_in_is_reached),
     ("supervisor", sockets::the_supervisor_is_out_of_reach),
     ("left_behind", attacks::nothing_is_left_behind),
     ("kept", kept::stays_as_it_is),

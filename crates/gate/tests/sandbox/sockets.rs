@@ -193,6 +193,30 @@ pub(crate) fn inside_can_be_reached(user: User, around: Around) {
     }
 }
 
+pub(crate) fn only_what_is_let_in_is_reached(user: User, around: Around) {
+    let world = World::new(user, around);
+    let outside = Outside::new(&world);
+    let agent = world.path("secret/agent");
+    let listener = UnixListener::bind(&agent).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    for folder in ["workspace", "secret"] {
+        world.give(folder);
+    }
+    let mut containment = containment(&world);
+    containment.sockets = vec![agent.clone(), world.path("missing")];
+    let said = intrude(&world, &containment, "try", &outside.task);
+    assert_eq!(said, "done\n");
+    outside.check_nobody_came();
+    assert!(listener.accept().is_err());
+    let task = Task {
+        paths: vec![agent],
+        ..outside.task.clone()
+    };
+    assert_eq!(intrude(&world, &containment, "reach", &task), "done\n");
+    listener.accept().unwrap();
+    outside.check_nobody_came();
+}
+
 pub(crate) fn the_supervisor_is_out_of_reach(user: User, around: Around) {
     let world = World::new(user, around);
     let outside = Outside::new(&world);

@@ -153,6 +153,7 @@ impl World {
             forwarded: self.forwarded.clone(),
             asked: Vec::new(),
             serves: false,
+            sockets: Vec::new(),
             limits: self.limits,
         }
     }

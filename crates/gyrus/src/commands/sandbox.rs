@@ -3,6 +3,7 @@
 use std::{path::PathBuf, process};
 
 use clap::{Args, Subcommand};
+use gyrus::runtime::Home;
 use gyrus_contract::Exit;
 use gyrus_kernel::{Entry, log_name, parse};
 use gyrus_surfaces::{console::put, output, terminal};
@@ -83,6 +84,10 @@ impl Try {
         let seconds = allowed.options.longest_command();
         let mut command = Shell::new().spec(self.line(), &workspace, seconds);
         command.environment.extend(values);
+        let home = Home {
+            sockets: config.sandbox.socket_files(),
+            ..home
+        };
         let sandbox = TrialSandbox::new(&home, &workspace, allowed, |why| {
             let _ = put(&format!("the sandbox refuses: {}\n", one_line(why)));
         })?;

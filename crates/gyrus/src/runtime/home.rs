@@ -45,6 +45,8 @@ pub struct Home {
     pub replicas: Option<Arc<dyn Replicas>>,
     /// Whether other machines may continue the runs in folders of their own.
     pub travels: FolderTravels,
+    /// Sockets of this machine that commands of runs may connect to.
+    pub sockets: Vec<PathBuf>,
 }
 
 impl Home {
@@ -59,6 +61,7 @@ impl Home {
             journal: None,
             replicas: None,
             travels: FolderTravels::No,
+            sockets: Vec::new(),
         }
     }
 

@@ -118,7 +118,9 @@ pub fn contain(home: &Home) -> Arc<Contain> {
             let folder = folders.folder(&home, run).map_err(|error| {
                 format!("the run's folder for its sandbox cannot be made: {error}")
             })?;
-            plan(&home, &folder, workspace)
+            let mut containment = plan(&home, &folder, workspace)?;
+            containment.sockets.clone_from(&home.sockets);
+            Ok(containment)
         })
     })
 }

@@ -5,6 +5,7 @@ use std::{
     fs,
     io::Write,
     net::TcpListener,
+    os::unix::net::UnixListener,
     thread,
     time::{Duration, Instant},
 };
@@ -431,4 +432,41 @@ fn what_is_written_to_a_process_is_judged_as_a_line() {
     let err = world.gyrus(&["show", "last"]).exits(0).out;
     assert!(err.matches("nothing leaves").count() >= 2, "{err}");
     assert!(said[3].contains("process 1.2 goes on"), "{said:?}");
+}
+
+#[test]
+fn a_socket_is_let_in_by_name() {
+    const READ: &str = "import os, socket as s; c = s.socket(s.AF_UNIX); \
+                        c.connect(os.environ.get('SSH_AUTH_SOCK', '/run/a.sock')); print(c.recv(9))";
+    let line = format!(r#"command = "python3 -c \"{READ}\" || {{ echo no .sock; exit 1; }}""#);
+    let world = World::new(&script(&[&line]));
+    // Below /tmp, where commands see a folder of their own.
+    let socket = world.path("agent");
+    let listener = UnixListener::bind(&socket).unwrap();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let _ = client.unwrap().write_all(b"hello");
+        }
+    });
+    fs::create_dir_all(world.path("home")).unwrap();
+    let with = |sockets: &str, arguments: &[&str]| {
+        let config = format!("[sandbox]\nsockets = [{sockets}]\n");
+        fs::write(world.path("home/config.toml"), config).unwrap();
+        let mut command = world.command(arguments);
+        crate::support::said(command.env("SSH_AUTH_SOCK", &socket).output().unwrap())
+    };
+    with(r#""docker""#, &world.run_arguments(&[])).exits(0);
+    let refused = text(&results(&world)[0]);
+    assert!(refused.contains("`sockets` in [sandbox]"), "{refused}");
+    let read = ["sandbox", "run", "python3", "-c", READ];
+    let let_in = with(r#""ssh-agent""#, &read);
+    assert!(let_in.out.contains("b'hello'"), "{let_in:?}");
+    with(r#""agent""#, &read).exits(2).says("is no socket");
+    let own = format!("{:?}", world.path("home/serve/socket"));
+    with(&own, &read).exits(2).says("belongs to gyrus itself");
+    // A project cannot propose one.
+    fs::create_dir(world.work().join(".gyrus")).unwrap();
+    let project = world.work().join(".gyrus/sandbox.toml");
+    fs::write(project, "sockets = [\"docker\"]\n").unwrap();
+    with("", &read).says("can be set in your own config.toml only");
 }

@@ -109,12 +109,14 @@ impl Marks {
             hidden,
             layered,
             binds,
+            sockets,
             ..
         } = containment;
         let layers = layered.iter().map(|layer| &layer.lower);
         let binds = binds.iter().flat_map(|bind| [&bind.place, &bind.source]);
         let paths = writable.iter().chain(read_only).chain([temporary]);
         let paths = paths.chain(hidden).chain(layers).chain(binds);
+        let paths = paths.chain(sockets);
         Self(paths.map(|path| Mark::of(path)).collect())
     }
 }

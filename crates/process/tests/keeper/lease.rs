@@ -125,6 +125,7 @@ fn containment(folder: &str) -> Containment {
         forwarded: Vec::new(),
         asked: Vec::new(),
         serves: false,
+        sockets: Vec::new(),
         limits: ResourceLimits {
             processes: 100,
             memory_bytes: 1 << 30,

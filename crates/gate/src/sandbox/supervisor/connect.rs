@@ -72,7 +72,7 @@ impl SupervisorState {
             // It could send to others without connecting.
             _ => return Err(Errno::ACCESS),
         }
-        let target = target(call, &address)?;
+        let target = self.target(call, &address)?;
         self.check_waiting(call)?;
         let origin = match &target {
             SocketTarget::Name(name) => self.boundary.of_name(name),
@@ -171,6 +171,26 @@ impl SupervisorState {
         }
     }
 
+    /// Returns the destination of a copied address.
+    fn target(&self, call: &SupervisedCall, address: &[u8]) -> Result<SocketTarget, Errno> {
+        let (family, path) = address.split_at(FAMILY_BYTES);
+        if family != AddressFamily::UNIX.as_raw().to_ne_bytes()
+            || path.is_empty()
+            || address.len() > UNIX_ADDRESS_BYTES
+        {
+            return Err(Errno::INVAL);
+        }
+        if path[0] == 0 {
+            return Ok(SocketTarget::Name(path.to_vec()));
+        }
+        let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+        let file = match self.boundary.let_in_at(path) {
+            Some(socket) => socket,
+            None => caller::pin(call, path)?,
+        };
+        Ok(SocketTarget::File(file))
+    }
+
     /// Starts another thread, since connecting a socket may block.
     fn expect_waiting(self: &Arc<Self>, socket: &OwnedFd) -> Result<(), Errno> {
         if !fcntl_getfl(socket)?.contains(OFlags::NONBLOCK) {
@@ -178,22 +198,6 @@ impl SupervisorState {
         }
         Ok(())
     }
-}
-
-/// Returns the destination of a copied address.
-fn target(call: &SupervisedCall, address: &[u8]) -> Result<SocketTarget, Errno> {
-    let (family, path) = address.split_at(FAMILY_BYTES);
-    if family != AddressFamily::UNIX.as_raw().to_ne_bytes()
-        || path.is_empty()
-        || address.len() > UNIX_ADDRESS_BYTES
-    {
-        return Err(Errno::INVAL);
-    }
-    if path[0] == 0 {
-        return Ok(SocketTarget::Name(path.to_vec()));
-    }
-    let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
-    caller::pin(call, path).map(SocketTarget::File)
 }
 
 impl SocketTarget {

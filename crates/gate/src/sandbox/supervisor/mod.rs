@@ -57,7 +57,7 @@ use super::{calls, places::WritablePlaces, privileges};
 use linux::SupervisedCall;
 use twins::Twins;
 
-pub(super) use origin::Boundary;
+pub(super) use origin::{Boundary, LetIn};
 pub(super) use parent::{SignalWall, start_above};
 pub(super) use ports::Ports;
 

@@ -1,10 +1,16 @@
 //! Whether a socket was made by the command, or by somebody outside.
 
-use std::{collections::BTreeSet, io, os::fd::OwnedFd};
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    io,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::{Path, PathBuf},
+};
 
 use parking_lot::Mutex;
 use rustix::{
-    fs::{FileType, fstat, fstatfs, major, minor},
+    fs::{FileType, Mode, OFlags, fstat, fstatfs, major, minor, open},
     io::Errno,
 };
 
@@ -21,10 +27,32 @@ const SOCKETS: usize = 1_024;
 #[derive(Debug)]
 pub(in super::super) struct Boundary {
     sign: Sign,
+    let_in: LetIn,
     /// Whether the PID namespace is the command's own.
     own_processes: bool,
     /// The connection for queries, kept between them.
     diagnosis: Mutex<Option<Diagnosis>>,
+}
+
+/// Sockets of others that the command may connect to, each by its path. They are held open: no other
+/// file can take the place of one.
+#[derive(Debug, Default)]
+pub(in super::super) struct LetIn(Vec<(PathBuf, OwnedFd)>);
+
+impl LetIn {
+    /// Opens the sockets that exist, before the command's mounts cover any.
+    pub(in super::super) fn open(paths: &[PathBuf]) -> Self {
+        let held = paths.iter().filter_map(|path| {
+            let file = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+            Some((path.clone(), file))
+        });
+        Self(held.collect())
+    }
+
+    fn has(&self, device: u64, number: u64) -> bool {
+        let mut held = self.0.iter().filter_map(|(_, file)| fstat(file).ok());
+        held.any(|file| (file.st_dev, file.st_ino) == (device, number))
+    }
 }
 
 /// Sign by which the sockets of the command are known.
@@ -41,7 +69,7 @@ enum Sign {
 /// Knowledge about the process that created a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SocketOrigin {
-    /// The command created the socket.
+    /// The command created the socket, or it is let in.
     Inside,
     /// Only a connection can tell: who listens has a number in the command's PID namespace, or has
     /// none.
@@ -72,9 +100,22 @@ impl Boundary {
     fn new(sign: Sign, own_processes: bool) -> Self {
         Self {
             sign,
+            let_in: LetIn::default(),
             own_processes,
             diagnosis: Mutex::default(),
         }
+    }
+
+    pub(in super::super) fn letting_in(self, let_in: LetIn) -> Self {
+        Self { let_in, ..self }
+    }
+
+    /// Returns the socket that is let in by this path, if one is.
+    pub(super) fn let_in_at(&self, path: &[u8]) -> Option<OwnedFd> {
+        let path = Path::new(OsStr::from_bytes(path));
+        let mut held = self.let_in.0.iter();
+        let (_, file) = held.find(|(known, _)| known == path)?;
+        file.try_clone().ok()
     }
 
     /// Records a socket on which the command is about to listen.
@@ -98,6 +139,9 @@ impl Boundary {
         let data = fstat(file)?;
         if FileType::from_raw_mode(data.st_mode) != FileType::Socket {
             return Ok(SocketOrigin::Outside);
+        }
+        if self.let_in.has(data.st_dev, data.st_ino) {
+            return Ok(SocketOrigin::Inside);
         }
         let kind = fstatfs(file)?.f_type;
         let is_numbered = NUMBERED.contains(&kind) && u32::try_from(data.st_ino).is_ok();

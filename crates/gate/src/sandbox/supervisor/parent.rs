@@ -11,6 +11,7 @@ use std::{
     fs::File,
     io,
     os::{fd::AsFd, unix::net::UnixStream},
+    path::PathBuf,
     thread,
 };
 
@@ -22,7 +23,7 @@ use rustix::{
     },
 };
 
-use super::{Rules, STACK_BYTES, Supervisor, SupervisorState, linux, receive, serve};
+use super::{LetIn, Rules, STACK_BYTES, Supervisor, SupervisorState, linux, receive, serve};
 use crate::sandbox::privileges;
 
 /// Whether Landlock keeps signals of this process within its domain: seen by what happened to a
@@ -64,8 +65,13 @@ impl SignalWall {
 }
 
 /// Splits this process: the parent becomes the supervisor and ends with the code of the child,
-/// which is the confined process. This process must have a single thread.
-pub(in super::super) fn start_above(rules: Rules, wall: SignalWall) -> io::Result<Supervisor> {
+/// which is the confined process, and may connect to these `sockets`. This process must have a single
+/// thread.
+pub(in super::super) fn start_above(
+    rules: Rules,
+    sockets: &[PathBuf],
+    wall: SignalWall,
+) -> io::Result<Supervisor> {
     let (channel, theirs) = UnixStream::pair()?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     set_child_subreaper(Some(getpid()))?;
@@ -78,16 +84,16 @@ pub(in super::super) fn start_above(rules: Rules, wall: SignalWall) -> io::Resul
         }
         Some(child) => {
             drop(channel);
-            let code = keep(child, theirs, rules, wall);
+            let code = keep(child, || supervise(theirs, rules, sockets), wall);
             std::process::exit(code);
         }
     }
 }
 
 /// Supervises the calls of a child and its descendants until all have ended; returns its code.
-fn keep(child: Pid, channel: UnixStream, rules: Rules, wall: SignalWall) -> i32 {
+fn keep(child: Pid, supervise: impl FnOnce() -> io::Result<()>, wall: SignalWall) -> i32 {
     // Without it calls fail, and the child has to be waited for all the same.
-    let _ = supervise(channel, rules);
+    let _ = supervise();
     let mut code = 255;
     loop {
         match wait(WaitOptions::empty()) {
@@ -106,8 +112,10 @@ fn keep(child: Pid, channel: UnixStream, rules: Rules, wall: SignalWall) -> i32 
 }
 
 /// Starts the threads of this process that serve the calls, if any are supervised.
-fn supervise(channel: UnixStream, rules: Rules) -> io::Result<()> {
+fn supervise(channel: UnixStream, mut rules: Rules, sockets: &[PathBuf]) -> io::Result<()> {
     part_from_keeper(channel)?;
+    // What was opened before is closed by now, and its numbers will be those of other files.
+    rules.boundary = rules.boundary.letting_in(LetIn::open(sockets));
     // Rights of new files are said by whoever makes them.
     rustix::process::umask(rustix::fs::Mode::empty());
     privileges::keep_for_supervising()?;
