@@ -282,15 +282,19 @@ impl WebSearch {
             ))
         })?;
         let listed = body.pointer(self.shape.results).and_then(Value::as_array);
-        // Brave leaves the list out where nothing is found.
+        // Brave leaves the list out where nothing is found, and says which query that was.
+        if listed.is_none() && !body["query"].is_object() {
+            let what = format!("its answer has no list of results; it said: {said}");
+            return Err(self.failed(&what));
+        }
         let results = listed.into_iter().flatten().filter_map(|result| {
             let [title, url, passage] = MAX_FIELD_BYTES;
             let text = |name: &str, most| one_line(result[name].as_str().unwrap_or_default(), most);
-            let address = result["url"].as_str()?;
-            let is_whole = address.len() <= url && visit::parse(address).is_ok();
-            is_whole.then(|| WebResult {
+            // As it is written anew: the parser passes over line breaks, which could begin a result.
+            let address = String::from(visit::parse(result["url"].as_str()?).ok()?);
+            (address.len() <= url).then(|| WebResult {
                 title: text("title", title),
-                url: address.to_owned(),
+                url: address,
                 passage: text(self.shape.passage, passage),
             })
         });

@@ -53,7 +53,14 @@ async fn follow(gyrus: &Gyrus, store: &Store, display: &str) -> Result<Code, Fai
         dot.show(state, &words).map_err(Failure::failed)?;
         let is_used = dot.is_display_used().map_err(Failure::failed)?;
         let waiting = waiting(&heads);
-        let shown = questions.show(&waiting, is_used).await;
+        let shown = tokio::select! {
+            shown = questions.show(&waiting, is_used) => shown,
+            // A service that is slow does not delay the key that stops.
+            event = dot.next() => {
+                heard(event.map_err(Failure::failed)?, gyrus, (state, &words), &mut popover)?;
+                continue;
+            }
+        };
         let tries_again = shown.is_err() && !waiting.is_empty();
         let before = std::mem::replace(&mut missing, shown.err().unwrap_or_default());
         if !missing.is_empty() && missing != before {
@@ -62,13 +69,9 @@ async fn follow(gyrus: &Gyrus, store: &Store, display: &str) -> Result<Code, Fai
             ))?;
         }
         tokio::select! {
-            event = dot.next() => match event.map_err(Failure::failed)? {
-                DotEvent::Stop(pressed) => stop(gyrus, pressed)?,
-                DotEvent::Summoned => {
-                    put(&format!("{}{words}\n", state.word()))?;
-                    popover.open(state)?;
-                }
-            },
+            event = dot.next() => {
+                heard(event.map_err(Failure::failed)?, gyrus, (state, &words), &mut popover)?;
+            }
             answered = questions.answered() => match answered {
                 // What a run that uses the display could have clicked does not count.
                 _ if dot.is_display_used().map_err(Failure::failed)? => popover.open(state)?,
@@ -84,6 +87,22 @@ async fn follow(gyrus: &Gyrus, store: &Store, display: &str) -> Result<Code, Fai
                 interrupted?;
                 return Ok(Code::Reached);
             }
+        }
+    }
+}
+
+/// Does what the person wants by a key or a click.
+fn heard(
+    event: DotEvent,
+    gyrus: &Gyrus,
+    (state, words): (DotState, &str),
+    popover: &mut Popover,
+) -> Result<(), Failure> {
+    match event {
+        DotEvent::Stop(pressed) => stop(gyrus, pressed),
+        DotEvent::Summoned => {
+            put(&format!("{}{words}\n", state.word()))?;
+            popover.open(state)
         }
     }
 }

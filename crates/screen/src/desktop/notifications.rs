@@ -47,7 +47,9 @@ impl NotificationService {
     /// # Errors
     /// A message: there is no session bus, or no notification service on it.
     pub async fn connect() -> Result<Self, String> {
-        let connection = Builder::session().method_timeout(PATIENCE).build().await;
+        let connect = Builder::session().method_timeout(PATIENCE).build();
+        let connection = tokio::time::timeout(PATIENCE, connect).await;
+        let connection = connection.map_err(|_| "the session bus does not answer")?;
         let connection = connection.map_err(|error| format!("there is no session bus: {error}"))?;
         let missing = |error: zbus::Error| format!("nothing shows notifications here: {error}");
         let reply = connection

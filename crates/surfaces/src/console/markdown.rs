@@ -8,13 +8,18 @@ use super::{
     paint::{ASIDE, CODE, STRONG},
 };
 
+/// Bytes of a line of code from which it is shown before its end, so that time does not grow with its
+/// square.
+const MOST_HELD: usize = 2_000;
+
 #[derive(Debug, Default)]
 pub(super) struct Markdown {
     /// The end of the text so far, which is ambiguous until more arrives.
     held: String,
     table: Vec<String>,
     in_line: bool,
-    in_fence: bool,
+    /// Number of backticks that began the fence; 0 outside of one.
+    fence: usize,
     /// The colours of the fence's language, if it is known.
     code: Option<CodeColours>,
     open: Vec<char>,
@@ -64,28 +69,34 @@ impl Markdown {
         let text = line.trim_start();
         let indent = line.len() - text.len();
         let sign = text.chars().next();
-        let is_fence = text.starts_with("```");
+        let info = text.trim_start_matches('`');
+        let ticks = text.len() - info.len();
+        // A shorter fence, or one with a language, is code of the longer one around it.
+        let is_fence = match self.fence {
+            0 => ticks >= 3 && !info.contains('`'),
+            open => ticks >= open && info.trim().is_empty(),
+        };
         let may_be_more = match sign {
             None => true,
-            Some(_) if self.code.is_some() => true,
-            Some('`') => is_fence || "```".starts_with(text),
-            Some('|') => !self.in_fence,
-            Some('#') => !self.in_fence && text.trim_start_matches('#').is_empty(),
-            Some('-' | '*' | '+' | '_') => !self.in_fence && text.chars().all(|c| Some(c) == sign),
+            Some(_) if self.code.is_some() => self.held.len() < MOST_HELD,
+            Some('`') => ticks >= 3 || info.is_empty(),
+            Some('|') => self.fence == 0,
+            Some('#') => self.fence == 0 && text.trim_start_matches('#').is_empty(),
+            Some('-' | '*' | '+' | '_') => self.fence == 0 && text.chars().all(|c| Some(c) == sign),
             Some(_) => false,
         };
         if may_be_more && !is_whole {
             return false;
         }
         if is_fence {
-            self.in_fence = !self.in_fence;
-            let name = text.trim_start_matches('`').split([' ', ',', '{']).next();
+            self.fence = if self.fence == 0 { ticks } else { 0 };
+            let name = info.split([' ', ',', '{']).next();
             let code = name.and_then(|name| CodeColours::named(name.trim()));
-            self.code = code.filter(|_| self.in_fence);
+            self.code = code.filter(|_| self.fence > 0);
             self.held.drain(..line.len());
             return true;
         }
-        if sign == Some('|') && !self.in_fence {
+        if sign == Some('|') && self.fence == 0 {
             self.table.push(line.clone());
             self.held.drain(..line.len());
             return true;
@@ -95,7 +106,7 @@ impl Markdown {
         let heading = text.trim_start_matches('#');
         let hashes = text.len() - heading.len();
         let is_rule = text.len() > 2 && text.chars().all(|c| Some(c) == sign);
-        let (skip, begin, mark) = if self.in_fence {
+        let (skip, begin, mark) = if self.fence > 0 {
             (0, "  ".to_owned(), self.code.is_none().then_some(CODE))
         } else if (1..=6).contains(&hashes) && heading.starts_with(' ') {
             (indent + hashes + 1, String::new(), Some(STRONG))
@@ -117,7 +128,7 @@ impl Markdown {
 
     /// Adds the words of a part of a line. Returns what is held: the beginning of a mark.
     fn inline(&mut self, part: &str, is_last: bool, words: &mut String) -> String {
-        if self.in_fence {
+        if self.fence > 0 {
             match &mut self.code {
                 Some(code) => words.push_str(&code.marked(part)),
                 None => words.push_str(part),
@@ -255,11 +266,17 @@ mod tests {
             "#",
             "*",
             "| |\n||",
+            "```a``` b",
         ] {
             let mut markdown = Markdown::default();
             let mut words = markdown.take(odd);
             words.push_str(&markdown.end());
             assert!(words.len() <= odd.len() + 24, "{odd:?}: {words:?}");
         }
+        let nested = "````md\n```rust\nlet\n```\n````\nend";
+        let mut markdown = Markdown::default();
+        let words = markdown.take(nested) + &markdown.end();
+        let shown = words.replace(CODE, "");
+        assert_eq!(shown, "  ```rust\n  let\n  ```\nend");
     }
 }
