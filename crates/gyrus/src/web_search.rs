@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use gyrus_contract::{BuiltIn, Tool};
 use gyrus_tools::{SearchProvider, WebSearch};
 
-use crate::{config::Config, failure::Failure, keys::KeyLookup};
+use crate::{agent_files::is_variable, config::Config, failure::Failure, keys::KeyLookup};
 
 /// The name of the tool.
 pub(crate) const NAME: &str = "web_search";
@@ -20,6 +20,11 @@ pub(crate) fn configured(config: &Config) -> Result<Option<Arc<dyn Tool>>, Failu
         return Ok(None);
     };
     let (sources, variable) = (config.keys.clone(), section.variable().to_owned());
+    // It is not shown: it may be the key itself, which models would be told as the variable's name.
+    if !is_variable(&variable) {
+        let words = "[web-search] in config.toml: `key` is not the name of a variable";
+        return Err(Failure::usage(words).hint("the key itself belongs under [keys]"));
+    }
     let (read, name) = (OnceLock::new(), variable.clone());
     let key = move || {
         read.get_or_init(|| KeyLookup::new(&sources).get(&name))

@@ -241,7 +241,13 @@ impl WebSearch {
         // Its address has the query in it.
         let without_query =
             |error: VisitError| error.to_string().replace(url.as_str(), self.host());
-        answer.map_err(|error| self.failed(&without_query(error)))
+        let mut answer = answer.map_err(|error| self.failed(&without_query(error)))?;
+        // Texts are cut, and a part of the key is recognised as a secret no more.
+        if let Some(key) = key.filter(|key| !key.is_empty()) {
+            let said = String::from_utf8_lossy(&answer.body);
+            answer.body = said.replace(&key, "(the key)").into_bytes();
+        }
+        Ok(answer)
     }
 
     fn failed(&self, what: &str) -> ToolFailure {

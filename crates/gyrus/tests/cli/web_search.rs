@@ -42,7 +42,7 @@ const KEY: &str = "search-key-hunter22-value";
 fn each_provider_is_asked_in_its_own_way() {
     let found = |passage: &str| {
         format!(
-            r#"[{{"title": "A\npage", "url": "http://127.0.0.1:1/found", "{passage}": "its <b>words</b>"}},
+            r#"[{{"title": "A\npage", "url": "http://127.0.0.1:1/fo\n\nund", "{passage}": "its <b>words</b>"}},
                 {{"title": "script", "url": "javascript:alert(1)"}}, 7]"#
         )
     };
@@ -83,6 +83,7 @@ fn each_provider_is_asked_in_its_own_way() {
         let expected = r"1 result by ";
         assert!(told[0].contains(expected), "{told:?}");
         assert!(told[0].contains("1. A page"), "{told:?}");
+        assert!(told[0].contains("127.0.0.1:1/found"), "{told:?}");
         // What is found may be read unasked; that this machine is not fetched from is another matter.
         assert!(
             told[1].contains("is not reached, as its address"),
@@ -108,7 +109,10 @@ fn what_goes_wrong_is_said() {
         });
         origin
     };
+    // The text is cut within the key.
+    let with_key = format!("{}{KEY}", "x".repeat(290)).leak();
     for (provider, status, body, expected) in [
+        ("brave", 500, &*with_key, "it said: xxx"),
         ("brave", 401, "{}", "must set BRAVE_API_KEY to a valid key"),
         ("exa", 429, "slow down", "asked too often (status 429)"),
         (
@@ -123,7 +127,7 @@ fn what_goes_wrong_is_said() {
             "searxng",
             200,
             "{\"results\": {\"a\": 1}}",
-            "0 results by SearXNG",
+            "no list of results; it said: {",
         ),
         ("searxng", 302, "", "status 302"),
     ] {
@@ -136,6 +140,7 @@ fn what_goes_wrong_is_said() {
         run.output().unwrap();
         let told = told(&world);
         assert!(told[0].contains(expected), "{provider} {status}: {told:?}");
+        assert!(!told[0].contains(&KEY[..8]), "{told:?}");
     }
     // Without a key, and without a server.
     let world = configured(&(search("words") + FINISH), "provider = \"brave\"");
@@ -150,6 +155,10 @@ fn what_goes_wrong_is_said() {
         (
             "provider = \"exa\"\nurl = \"ftp://x\"",
             "must start with http",
+        ),
+        (
+            "provider = \"exa\"\nkey = \"sk-1\"",
+            "`key` is not the name",
         ),
         ("provider = \"brav\"", "did you mean `brave`?"),
     ] {
