@@ -7,7 +7,7 @@ use gyrus_contract::{
     Origin, ResolvedCall, ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch,
     Unresolvable, Verdict, quoted_word, quoted_words,
 };
-use gyrus_text::shorten;
+use gyrus_text::{one_line, shorten};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -539,12 +539,10 @@ fn card(
     {
         return as_user_card(program, resolved, workspace, verdict);
     }
+    let wants = wants(spec, resolved, verdict.risk);
     ApprovalCard {
-        sentence: format!(
-            "The tool `{}` wants to {}",
-            spec.name,
-            wants(spec, resolved, verdict.risk)
-        ),
+        // A path may have line breaks, after which its words would pass for those of gyrus.
+        sentence: one_line(&format!("The tool `{}` wants to {wants}", spec.name)).into_owned(),
         reasons: verdict.reasons,
         details: details(call, resolved, origin),
         wider: verdict.wider,
@@ -686,7 +684,7 @@ fn as_user_card(
         details.push(format!("reason: {reason}"));
     }
     ApprovalCard {
-        sentence,
+        sentence: one_line(&sentence).into_owned(),
         reasons: verdict.reasons,
         details: details
             .into_iter()
