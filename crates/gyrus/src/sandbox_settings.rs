@@ -130,7 +130,7 @@ impl RunSandbox {
         self.add_ports(&section.ports);
         if let Some(unknown) = section.unknown_socket() {
             let what = format!(
-                "`{}` in `sockets` of [sandbox] is no socket",
+                "`{}` in `sockets` of [sandbox] is not a socket",
                 visible(unknown)
             );
             let hint = "name `ssh-agent`, `docker`, or an absolute path";

@@ -461,7 +461,7 @@ fn a_socket_is_let_in_by_name() {
     let read = ["sandbox", "run", "python3", "-c", READ];
     let let_in = with(r#""ssh-agent""#, &read);
     assert!(let_in.out.contains("b'hello'"), "{let_in:?}");
-    with(r#""agent""#, &read).exits(2).says("is no socket");
+    with(r#""agent""#, &read).exits(2).says("is not a socket");
     let own = format!("{:?}", world.path("home/serve/socket"));
     with(&own, &read).exits(2).says("belongs to gyrus itself");
     // A project cannot propose one.
