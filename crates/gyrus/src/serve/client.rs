@@ -24,7 +24,7 @@ use crate::failure::Failure;
 const MAX_ANSWER: usize = 64 << 20;
 
 pub(crate) enum ServerLocation {
-    OfHome(Home),
+    OfHome(Box<Home>),
     Socket(PathBuf),
     At {
         /// Host and port.
@@ -35,7 +35,7 @@ pub(crate) enum ServerLocation {
 
 impl ServerLocation {
     pub(crate) fn of(home: &Home) -> Self {
-        ServerLocation::OfHome(home.clone())
+        ServerLocation::OfHome(Box::new(home.clone()))
     }
 
     /// Returns the server that a person names: `http://HOST:PORT`, or the path of a socket.
