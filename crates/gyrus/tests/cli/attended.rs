@@ -309,7 +309,7 @@ fn a_plan_is_a_list_that_ticks() {
         write("c", "c.txt", "c\n", &["b"]),
     ];
     let script = reply("plan", &plan(&steps), "") + &summary("All is in order.");
-    for columns in [40, 80] {
+    for columns in [40, 80, 200] {
         let world = World::new(&script);
         let arguments = ["--workdir", ".", "--approve", "auto", "--loop", "plan"];
         let Some(mut terminal) = Terminal::start_in(&world, &arguments, "", XTERM, columns) else {

@@ -354,7 +354,7 @@ fn markdown_is_shown_as_what_it_means() {
         "[[reply]]\ntext = \"# Plan\\nIt is **done**, see `out.txt`.\\n\\n| a | b |\\n|---|---|\\n| longer | 1 |\\n\"\n",
     );
     let arguments = ["run", "go", "--workdir", "."];
-    for (columns, environment) in [(80, XTERM), (40, XTERM)] {
+    for (columns, environment) in [(200, XTERM), (80, XTERM), (40, XTERM)] {
         let started = Terminal::start_in(&world, &arguments, "", environment, columns);
         let Some(mut terminal) = started else {
             return;

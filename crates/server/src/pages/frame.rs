@@ -134,9 +134,9 @@ pub(super) fn letting_in() -> Html<String> {
     })
 }
 
-pub(super) fn error(error: &ErrorBody) -> Markup {
+pub(super) fn error(heading: &str, error: &ErrorBody) -> Markup {
     html! {
-        h1 { "That was not done" }
+        h1 { (heading) }
         p.failed role="alert" { (error.error) }
         @if let Some(hint) = &error.hint { p { (hint) } }
         p { a href="/" { "All runs" } }

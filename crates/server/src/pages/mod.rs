@@ -130,7 +130,11 @@ pub(crate) fn with_errors_as_pages(app: &App, response: Response) -> Response {
     let page = if status == StatusCode::UNAUTHORIZED {
         frame::letting_in()
     } else {
-        NavigationPlace::Other.page(app, "Not done", &frame::error(error))
+        let heading = match status {
+            StatusCode::NOT_FOUND => "Not found",
+            _ => "That was not done",
+        };
+        NavigationPlace::Other.page(app, heading, &frame::error(heading, error))
     };
     (status, page).into_response()
 }
