@@ -336,7 +336,7 @@ fn a_model_takes_over_and_the_next_time_needs_none() {
         &["run", "--approve", "auto", "--", COMMAND],
     ))
     .exits(7);
-    assert!(said.err.contains("none is configured"), "{said:#?}");
+    assert!(said.err.contains("no model is configured"), "{said:#?}");
     assert_eq!(shop.orders().len(), 1);
     assert_eq!(listed(&world)[0]["counts"]["handed_over"], 1);
 

@@ -138,7 +138,7 @@ fn a_replay_never_sends_what_was_not_meant() {
         (
             turing,
             "<option value=12>Alan Turing</option>",
-            "stands for another value",
+            "means another value",
         ),
         ("Debtors", "Creditors", "Creditors: Alan Turing"),
         ("/record", "/transfer", "is sent to"),
