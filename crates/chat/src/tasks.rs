@@ -204,7 +204,7 @@ async fn transcribe(
 }
 
 /// Submits a new run to the queue exactly once, even after a crash in between: its id is the key.
-async fn start(
+pub(crate) async fn start(
     shared: &Arc<AccountInner>,
     task: &ChatTask,
     request: &RunRequest,

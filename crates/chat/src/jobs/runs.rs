@@ -1,6 +1,6 @@
 //! Stopping runs, and telling them something.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{MessageBody, Principal, RunId};
 use gyrus_journal::Store;
@@ -10,6 +10,8 @@ use gyrus_runtime::{
     queue::{CommandStage, QueueError, in_time},
 };
 
+use tokio::time::timeout;
+
 use super::{
     attempt::JobAttempt,
     decision::{JobDecision, say},
@@ -17,9 +19,13 @@ use super::{
 use crate::{
     conversation,
     messenger::IncomingMessage,
-    record::{ChatTask, PendingWork},
+    record::{ChatTask, PendingWork, TaskStage},
     shared::AccountInner,
+    tasks,
 };
+
+/// Time within which an accepted run stands in the queue.
+const SUBMITTED_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) async fn stop(
     shared: &Arc<AccountInner>,
@@ -51,6 +57,14 @@ pub(super) async fn stop(
 
 async fn stop_run(shared: &Arc<AccountInner>, run: RunId, by: Principal) -> String {
     let name = run.short();
+    let task = shared.with(|record| record.tasks.get(&run).cloned());
+    if let Some(task) = task
+        && let TaskStage::Ready(request) = &task.stage
+    {
+        // Accepted a moment ago, it may be on its way into the queue, where it can be taken back.
+        // What keeps it from there is told by whoever submits it.
+        let _ = timeout(SUBMITTED_WITHIN, tasks::start(shared, &task, request)).await;
+    }
     let queued = shared.gateway.with(|queue| {
         let standing = queue.of_run(run)?;
         matches!(standing.stage, CommandStage::Queued).then(|| standing.command.id.clone())
