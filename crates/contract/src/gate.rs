@@ -509,7 +509,7 @@ pub struct Verdict {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wider: Vec<Grant>,
     /// The decision if a second look finds more risk. Set for a call that was not understood whole
-    /// and is allowed only because its sandbox contains it.
+    /// and is allowed only because its sandbox contains it, or nothing is filled in on its page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_doubted: Option<Decision>,
     /// The risk without the person's grants, where that is higher.

@@ -16,6 +16,8 @@ pub struct Perception {
     pub context: Vec<Part>,
     /// Names of the available tools.
     pub available_tools: Vec<String>,
+    /// The priority of the command that asked for the run, from -100 to 100; 0 where nothing said one.
+    pub priority: i32,
 }
 
 impl Perception {

@@ -1,9 +1,12 @@
 //! Calls that deserve a second look: those that reading does not explain.
 //!
-//! The sandbox holds them, so they may be allowed; but what they are for cannot be known from the
-//! line. Who takes that look, and whether anybody does, is not decided here.
+//! The sandbox holds them, or nothing is filled in on their page, so they may be allowed; but what
+//! they are for cannot be known from the line, or from the name of the control. Who takes that
+//! look, and whether anybody does, is not decided here.
 
-use gyrus_contract::{CommandReading, CommandWord, Does, ResolvedCall};
+use gyrus_contract::{Aim, CommandReading, CommandWord, Does, ResolvedCall, Starts};
+
+use crate::page;
 
 /// Interpreters that accept a program as an argument.
 const INTERPRETERS: &str = "python python2 python3 ipython pypy node nodejs deno bun ruby perl php \
@@ -21,12 +24,17 @@ const GIVES_TEXT: [&str; 8] = [
     "exec",
 ];
 
-/// Whether the call runs in the sandbox, and its text does not show its purpose.
+/// Whether the call runs in the sandbox and its text does not show its purpose, or uses a control
+/// whose name does not.
 pub(crate) fn is_due(call: &ResolvedCall) -> bool {
-    let Some(command) = &call.command else {
-        return false;
-    };
-    command.containment.is_some() && is_unexplained(&command.reading)
+    let (command, aim) = (call.command.as_ref(), call.aim.as_ref());
+    command.is_some_and(|it| it.containment.is_some() && is_unexplained(&it.reading))
+        || aim.is_some_and(is_nameless)
+}
+
+fn is_nameless(aim: &Aim) -> bool {
+    let element = aim.element.as_ref();
+    aim.starts.contains(&Starts::Acts) && !element.is_some_and(|it| page::is_readable(&it.name))
 }
 
 fn is_unexplained(reading: &CommandReading) -> bool {

@@ -34,7 +34,7 @@ pub(crate) struct Config {
     /// Default of `--model`: one name, or a list of them.
     #[serde(deserialize_with = "names")]
     pub(crate) model: Vec<String>,
-    /// Models for a second look at calls that only the sandbox bounds, named as in `model`; none,
+    /// Models for a second look at calls that reading does not explain, named as in `model`; none,
     /// if it is absent.
     #[serde(deserialize_with = "names")]
     pub(crate) assess: Vec<String>,

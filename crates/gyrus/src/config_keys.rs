@@ -72,7 +72,7 @@ impl ConfigKey {
 pub(crate) const KEYS: [ConfigKey; 70] = [
     key("model", "\"anthropic\"", "the first that is found", "The models to ask, best first: one name, or a list of them.")
         .variable(env::GYRUS_MODEL).flag("--model"),
-    key("assess", "\"anthropic:small\"", "nobody", "The models that take a second look at calls that only the sandbox bounds."),
+    key("assess", "\"anthropic:small\"", "nobody", "The models that take a second look at calls that reading does not explain."),
     key("policy", "\"order\"", "order", "What decides among models of one strength: `order`, `cost`, `latency` or `local-only`."),
     key("effort", "\"low\"", "the model's own", "The effort of thinking: one word, or a section with one for each purpose.").flag("--effort"),
     key("loop", "\"auto\"", "auto", "The loop that thinks: `auto`, `react`, `chain-of-thought`, `single-shot`, `plan`, `changeset`, `reactive`.").flag("--loop"),

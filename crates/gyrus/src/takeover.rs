@@ -266,7 +266,7 @@ async fn hand_out(
     };
     let reason = asked_for(behind).unwrap_or_default();
     let reason = reason.as_ref().map(|(_, reason)| reason.as_str());
-    let taken = behind.screen.take_over(reason, None, |address| {
+    let taken = behind.screen.take_over(reason, |address| {
         // A line fits into an empty socket; whoever does not get it has closed the socket.
         let _ = writer.try_write(line(&VisitorMessage::At(address.to_owned())).as_bytes());
     });

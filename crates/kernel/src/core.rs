@@ -9,7 +9,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    BlobId, CallPlace, ChangedPath, Does, EffectId, Grant, Part, Principal, Purpose, ResolvedCall,
+    BlobId, CallPlace, ChangedPath, Does, EffectId, Grant, Image, Part, Principal, Purpose, ResolvedCall,
     Router, RunId, SurfaceMessage, Text, ToolSpec,
 };
 use gyrus_journal::Inbox;
@@ -78,6 +78,8 @@ pub(crate) struct CycleState {
     pub(crate) looked: bool,
     /// The fields in which passwords are typed, as of the last look.
     pub(crate) secret_fields: SecretFields,
+    /// The picture of the last look.
+    pub(crate) picture: Option<Image>,
     /// The names of the tools that the last question offered, for telling a model that it named
     /// another tool.
     pub(crate) offered: Vec<String>,

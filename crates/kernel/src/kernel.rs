@@ -280,6 +280,8 @@ pub struct NewRun {
     pub trusted: Vec<String>,
     /// The name of the agent whose trust the run has.
     pub agent: String,
+    /// The priority of the command that asked for the run, from -100 to 100.
+    pub priority: i32,
     /// The additions of the person to the sandbox of its commands.
     pub sandbox: SandboxOptions,
     /// The model of a child run that has one of its own.
@@ -317,6 +319,7 @@ impl NewRun {
             screen: None,
             trusted: Vec::new(),
             agent: DEFAULT_AGENT.to_owned(),
+            priority: 0,
             sandbox: SandboxOptions::default(),
             model: ChildModel::default(),
             worktree: None,

@@ -95,6 +95,7 @@ impl Run {
             goal: self.goal(),
             context: self.core.context.clone(),
             available_tools: self.tools().iter().map(|spec| spec.name.clone()).collect(),
+            priority: self.core.started.priority,
         }
     }
 

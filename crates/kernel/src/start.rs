@@ -63,6 +63,7 @@ impl Kernel {
             trusted: new.trusted,
             screen: new.screen,
             agent: new.agent,
+            priority: new.priority,
             sandbox: new.sandbox,
             loop_config: self.share_config(new.loop_config),
             workspace: new.workspace,

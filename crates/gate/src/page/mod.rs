@@ -170,6 +170,11 @@ impl Scales<'_> {
     }
 }
 
+/// Whether the name of a control says something in letters that are read here.
+pub(crate) fn is_readable(name: &str) -> bool {
+    Label::new(name).is_readable
+}
+
 /// The page that an input goes to, and the control.
 struct InputPage<'a> {
     scales: &'a Scales<'a>,

@@ -130,7 +130,7 @@ impl LookCommand {
 
 /// Values of `--screen` where nothing but a desktop is named by it.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(super) enum DesktopWord {
+enum DesktopWord {
     X11,
 }
 

@@ -78,6 +78,9 @@ pub(crate) struct Run {
     /// The id that connects the run to its cause.
     #[arg(skip)]
     correlation: Option<String>,
+    /// The priority of the command of the queue.
+    #[arg(skip)]
+    priority: i32,
     /// The procedure that must be replayed.
     #[arg(skip)]
     procedure: Option<String>,
@@ -142,11 +145,13 @@ impl Run {
         run: RunId,
         mut request: RunRequest,
         correlation: Option<String>,
+        priority: i32,
     ) -> Self {
         request.options.flags.ask_in_queue();
         Self {
             ordered: Some(run),
             correlation,
+            priority,
             ..Self::ordered(request)
         }
     }
@@ -163,6 +168,7 @@ impl Run {
             output,
             ordered: None,
             correlation: None,
+            priority: 0,
             procedure: None,
         }
     }
@@ -230,6 +236,7 @@ impl Run {
         if let Some(run) = self.ordered {
             new.id = run;
         }
+        new.priority = self.priority;
         let named = &self.request.options.flags.model;
         let choice = setup::models_for(&runtime, gyrus, &config, named, &new.loop_config)?;
         new.pins = choice.pins();

@@ -80,5 +80,6 @@ fn carry_out(command: queue::QueueCommand, gyrus: &Gyrus) -> Result<Code, Failur
             "there is no run {name} to go on with"
         )));
     };
-    Run::of_queue(command.run, *request, command.correlation).execute(gyrus)
+    let priority = i32::from(command.priority);
+    Run::of_queue(command.run, *request, command.correlation, priority).execute(gyrus)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gyrus_contract::{Picture, Screen, ScreenError, Tool};
 #[cfg(feature = "desktop")]
 use gyrus_screen::Desktop;
-use gyrus_screen::{Browser, GivenBack, InputWatcher};
+use gyrus_screen::{Browser, GivenBack};
 
 #[derive(Clone)]
 pub enum RunScreen {
@@ -35,21 +35,19 @@ impl RunScreen {
 
     /// Hands the screen to a person, and waits until they give it back. Their page shows `reason`,
     /// the run's own words for why it asked them. `told` gets the address of the page, which admits
-    /// one browser; `watcher` hears of every input before it is carried out. Dropping this takes
-    /// the screen back.
+    /// one browser. Dropping this takes the screen back.
     ///
     /// # Errors
     /// When there is no screen, no port, or the screen is lost meanwhile.
     pub async fn take_over(
         &self,
         reason: Option<&str>,
-        watcher: Option<Arc<dyn InputWatcher>>,
         told: impl FnOnce(&str) + Send,
     ) -> Result<GivenBack, ScreenError> {
         match self {
-            Self::Browser(browser) => browser.take_over(reason, watcher, told).await,
+            Self::Browser(browser) => browser.take_over(reason, None, told).await,
             #[cfg(feature = "desktop")]
-            Self::Desktop(desktop) => desktop.take_over(reason, watcher, told).await,
+            Self::Desktop(desktop) => desktop.take_over(reason, told).await,
         }
     }
 

@@ -34,7 +34,12 @@ use gyrus_runtime::{
     triggers::TriggerError,
 };
 use gyrus_server::{AccessTokens, App, FoundRuns, Options, TokenError, TokenScope};
-use gyrus_surfaces::{console::put, output, projection::goal, terminal};
+use gyrus_surfaces::{
+    console::{keep_log, put},
+    output,
+    projection::goal,
+    terminal,
+};
 use gyrus_text::clip;
 use serde_json::json;
 use tokio::sync::watch;
@@ -168,9 +173,9 @@ impl Serve {
             options(gyrus, address, place.latch.clone(), at_once)?,
             stopping.clone(),
         );
-        writeln!(output::standard(), "http://{address}/#{code}")?;
-        output::standard().flush()?;
+        show_address(&format!("http://{address}/#{code}"))?;
         let mut signals = EndSignals::new()?;
+        let _ = keep_log(home.state.join("logs/serve.log"));
         put(&said(&taken_up))?;
         let chats = chats::begin(chats, &gateway, &around).await?;
         tokio::spawn(gyrus_server::announce(Arc::clone(&app)));
@@ -325,6 +330,12 @@ async fn open(gyrus: &Gyrus) -> Result<Code, Failure> {
     let address = listen::address(&home)?;
     writeln!(output::standard(), "{address}/#{code}")?;
     Ok(Code::Reached)
+}
+
+fn show_address(address: &str) -> Result<(), Failure> {
+    let mut out = output::standard();
+    writeln!(out, "{address}")?;
+    Ok(out.flush()?)
 }
 
 fn said(taken_up: &[String]) -> String {

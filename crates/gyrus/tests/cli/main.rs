@@ -133,8 +133,9 @@ mod page;
 mod desktop;
 #[cfg(feature = "desktop")]
 mod desktop_evaluations;
+#[cfg(feature = "desktop")]
+mod desktop_procedures;
 mod desktop_runs;
-mod desktop_teaching;
 #[cfg(feature = "desktop")]
 mod status_dot;
 mod disks;

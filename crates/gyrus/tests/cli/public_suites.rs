@@ -92,12 +92,26 @@ fn task_folders_of_terminal_bench_are_tried_as_they_are() {
     let totals = |does: &str| task("fix-totals", "The script totals.sh prints", does);
     let right = r#"{ shell = "printf 'Hello, world!' > greeting.txt" }, { answer = "done" }"#;
     let fixed = r#"{ shell = "sed -i 's/+3/+2/' src/totals.sh" }, { answer = "done" }"#;
-    let (told, report) = play(&world, &suite, vec![hello(right), totals(fixed)], &[]);
-    assert_eq!(report["totals"]["passed"], 2, "{told:#?}");
+    let others = |does: [&str; 3]| {
+        [
+            task("word-count", "Count the words of", does[0]),
+            task("log-report", "The file ", does[1]),
+            task("commit-work", "In the git repository", does[2]),
+        ]
+    };
+    let solved = others([
+        r#"{ shell = "wc -w < poem.txt > count.txt" }, { answer = "14" }"#,
+        r#"{ shell = "echo '{\"200\": 3, \"404\": 1, \"500\": 1}' > report.json" }, { answer = "done" }"#,
+        r#"{ shell = "cd site && sed -i 's/colour/color/' $(git ls-files) && git -c user.name=a -c user.email=a@b commit -qam 'Use one spelling'" }, { answer = "done" }"#,
+    ]);
+    let tasks = [hello(right), totals(fixed)].into_iter().chain(solved);
+    let (told, report) = play(&world, &suite, tasks.collect(), &[]);
+    assert_eq!(report["totals"]["passed"], 5, "{told:#?}");
     // Paths of the container stand for places of the folder, in the goal as in the files.
     for journal in journals(&world) {
+        let names_container = journal.contains("/app") || journal.contains("/workspace");
         assert!(
-            journal.contains("/tmp/gyrus-eval-") && !journal.contains("/app"),
+            journal.contains("/tmp/gyrus-eval-") && !names_container,
             "{journal}"
         );
     }
@@ -105,18 +119,24 @@ fn task_folders_of_terminal_bench_are_tried_as_they_are() {
     // The tests are out of reach of the run: what it leaves in their place is not asked.
     let cheats = r#"{ shell = "mkdir -p .gyrus-checks; echo 'exit 0' > .gyrus-checks/run-tests.sh; echo 'raise SystemExit' > .gyrus-checks/unittest.py" }, { answer = "done" }"#;
     let changed = r#"{ shell = "echo 'echo 50' > src/totals.sh; echo x > data/sales.csv" }, { answer = "done" }"#;
-    let (told, report) = play(&world, &suite, vec![hello(cheats), totals(changed)], &[]);
+    let failed = others([
+        r#"{ shell = "wc -c < poem.txt > count.txt" }, { answer = "67" }"#,
+        r#"{ shell = "echo '{\"200\": 5}' > report.json" }, { answer = "done" }"#,
+        r#"{ shell = "cd site && sed -i 's/colour/color/' * && git -c user.name=a -c user.email=a@b commit -qam 'Use one spelling'" }, { answer = "done" }"#,
+    ]);
+    let tasks = [hello(cheats), totals(changed)].into_iter().chain(failed);
+    let (told, report) = play(&world, &suite, tasks.collect(), &[]);
     told.exits(1);
     for (task, passed, lied, why) in outcomes(&report) {
         assert!(!passed && lied, "{task}");
-        assert!(
-            why.contains(if task == "fix-totals" {
-                "differ"
-            } else {
-                "test_greeting"
-            }),
-            "{why}"
-        );
+        let expected = match task.as_str() {
+            "fix-totals" => "differ",
+            "hello-world" => "test_greeting",
+            "word-count" => "does not hold 14",
+            "log-report" => "test_report",
+            _ => "",
+        };
+        assert!(why.contains(expected), "{task}: {why}");
     }
 }
 
@@ -236,6 +256,18 @@ fn instances_of_swe_bench_are_tried_from_their_commit_by_their_tests() {
             json!({"problem_statement": "`add` does not add."}),
         ),
         instance("ada__gone-3", json!({"repo": "ada/gone"})),
+        instance(
+            "ada__calc-4",
+            json!({"problem_statement": "Sums are wrong.", "FAIL_TO_PASS": ["test_calc.CalcTest.test_add"]}),
+        ),
+        instance(
+            "ada__calc-5",
+            json!({"problem_statement": "Minus stands where plus belongs.", "PASS_TO_PASS": "[]"}),
+        ),
+        instance(
+            "ada__calc-6",
+            json!({"problem_statement": "Nothing needs to be done, does it?"}),
+        ),
     ];
     let lines = lines.map(|line| format!("{line}\n")).concat();
     let suite = world.path("suite/instances.jsonl");
@@ -247,6 +279,9 @@ fn instances_of_swe_bench_are_tried_from_their_commit_by_their_tests() {
     let tasks = vec![
         task("1", "`add` returns the difference", does[0]),
         task("2", "`add` does not add", does[1]),
+        task("4", "Sums are wrong", does[0]),
+        task("5", "Minus stands where", does[0]),
+        task("6", "Nothing needs to be done", r#"{ answer = "nothing" }"#),
     ];
     let (told, report) = play(&world, &suite, tasks, &[]);
     let told = told.exits(1);
@@ -258,6 +293,7 @@ fn instances_of_swe_bench_are_tried_from_their_commit_by_their_tests() {
         "{told:#?}"
     );
     assert!(found[2].3.contains("needs a clone"), "{told:#?}");
+    assert!(found[3].1 && found[4].1 && !found[5].1, "{told:#?}");
     let secret = journals(&world)
         .iter()
         .any(|journal| journal.contains("the secret fix"));
@@ -290,7 +326,24 @@ fn customers_are_served_by_a_server_of_tools_and_its_data_are_compared() {
     };
     let customer = |said: &str, does: String| task(said, &format!("{SERVE}{said}"), &does);
     let (first, second) = ("You ordered Notes", "You are ada, and want to");
-    let right = vec![
+    let others = || {
+        let ask = |id: &str, answer: &str| {
+            format!(
+                r#"{{ call = "tools__find_order", with = {{ id = "{id}" }} }}, {{ answer = "{answer}" }}"#
+            )
+        };
+        let both = format!(
+            "{}, {}, {{ answer = \"You get 30 back.\" }}",
+            cancel("B-19"),
+            cancel("B-20")
+        );
+        [
+            customer("You are ada. You want to know", ask("B-17", "It cost 24.")),
+            customer("You are ben, and cancel", both),
+            customer("Your order is B-99", ask("B-99", "There is none.")),
+        ]
+    };
+    let mut right = vec![
         customer(
             first,
             format!(
@@ -303,22 +356,23 @@ fn customers_are_served_by_a_server_of_tools_and_its_data_are_compared() {
             format!("{}, {{ answer = \"It was sent.\" }}", cancel("B-18")),
         ),
     ];
+    right.extend(others());
     let (told, report) = play(&world, &suite, right, &[]);
     let told = told.exits(0);
     let totals = &report["totals"];
     assert_eq!(
         (&totals["passed"], &totals["skipped"]),
-        (&2.into(), &1.into()),
+        (&5.into(), &1.into()),
         "{told:#?}"
     );
     // Calls of the task's own server alone were allowed.
     assert_eq!(
         (&totals["questions"], &totals["allowed"]),
-        (&3.into(), &3.into()),
+        (&7.into(), &7.into()),
         "{told:#?}"
     );
 
-    let wrong = vec![
+    let mut wrong = vec![
         customer(
             first,
             format!("{find}, {{ answer = \"I cancelled it: 24.\" }}"),
@@ -328,6 +382,7 @@ fn customers_are_served_by_a_server_of_tools_and_its_data_are_compared() {
             format!("{}, {{ answer = \"Cancelled.\" }}", cancel("B-17")),
         ),
     ];
+    wrong.extend(others());
     let (told, report) = play(&world, &suite, wrong, &[]);
     told.exits(1);
     let found = outcomes(&report);

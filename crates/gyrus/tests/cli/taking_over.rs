@@ -245,11 +245,6 @@ impl Person {
         self.ends()
     }
 
-    /// The number of the process of the command.
-    pub(crate) fn process(&self) -> u32 {
-        self.command.id()
-    }
-
     /// Waits until the command ends, and returns its exit code.
     pub(crate) fn ends(mut self) -> Option<i32> {
         let mut rest = String::new();

@@ -1,5 +1,5 @@
 //! A second look at a call that the gate allows without understanding it whole: a model is asked,
-//! if one is configured for that.
+//! if one is configured for that. Of a call on a screen it sees the last picture.
 //!
 //! It can only make the run ask a person where nobody would have been asked. Every reply except a
 //! plain `same` counts as `higher`: an error, a timeout, text around the answer. The call is shown
@@ -201,12 +201,26 @@ fn question(core: &Core, shown: &str, call: &ResolvedCall) -> Message {
     text.push_str("What contains it: ");
     text.push_str(&contained.unwrap_or_else(|| "nothing".to_owned()));
     // The content comes from the run, although gyrus wrote the frame.
-    Message::user(Text::new(text, Origin::Model))
+    let mut message = Message::user(Text::new(text, Origin::Model));
+    if call.aim.is_some() {
+        let picture = core.shared().picture.clone();
+        message.parts.extend(picture.map(Part::Image));
+    }
+    message
 }
 
-/// Formats the call's arguments, each as it would be passed.
+/// Formats the call's arguments, each as it would be passed, and the control that it would use.
 fn shown(call: &ResolvedCall) -> String {
     let mut text = format!("tool: {}", call.tool);
+    if let Some(aim) = &call.aim {
+        text.push_str(&format!("\npage: {}", aim.address));
+        if let Some(element) = &aim.element {
+            text.push_str(&format!("\ncontrol: {} {:?}", element.role, element.name));
+        }
+        for field in aim.form.iter().flat_map(|form| &form.words) {
+            text.push_str(&format!("\nbeside it: {field}"));
+        }
+    }
     for (name, value) in call.arguments.as_object().into_iter().flatten() {
         let value = value
             .as_str()
@@ -309,6 +323,10 @@ impl Router for WithTimeout {
 
     fn learned(&self, model: &str, step: Simplification) {
         self.0.learned(model, step);
+    }
+
+    fn sees_pictures(&self) -> bool {
+        self.0.sees_pictures()
     }
 
     fn unpriced(&self) -> Option<String> {

@@ -408,6 +408,7 @@ fn child_run(
         trusted: core.trusted(),
         screen: core.started.screen.clone(),
         agent: core.started.agent.clone(),
+        priority: core.started.priority,
         sandbox: core.started.sandbox.clone(),
         worktree: None,
     }

@@ -33,12 +33,12 @@ pub(crate) async fn perform(
         return Err(EffectError::Failed(text));
     }
     core.expose();
-    {
-        let mut shared = core.shared();
-        shared.state.documents = shared.state.documents.max(viewed.documents);
-    }
     let view = parse(&text)?;
-    core.shared().secret_fields = SecretFields::of(&view);
+    let mut shared = core.shared();
+    shared.state.documents = shared.state.documents.max(viewed.documents);
+    shared.secret_fields = SecretFields::of(&view);
+    shared.picture = view.frame.clone();
+    drop(shared);
     Ok(view)
 }
 

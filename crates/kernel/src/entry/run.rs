@@ -48,6 +48,9 @@ pub struct RunStarted {
     /// The name of the agent whose trust the run has.
     #[serde(default = "default_agent", skip_serializing_if = "is_default_agent")]
     pub agent: String,
+    /// The priority of the command that asked for the run.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub priority: i32,
     /// The additions of the person to the sandbox of its commands.
     #[serde(default, skip_serializing_if = "SandboxOptions::is_empty")]
     pub sandbox: SandboxOptions,

@@ -51,7 +51,7 @@ mod applications;
 mod taken;
 mod tools;
 
-use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use gyrus_contract::{
     BoxedFuture, ConnectionPolicy, LookOptions, Screen, ScreenError, ViewWithPicture,
@@ -122,20 +122,6 @@ impl Desktop {
         session.start(program, &program.join(" ")).await?;
         look::wait_for_elements(session, FIRST_ELEMENTS).await;
         Ok(())
-    }
-
-    /// Starts an application by its name on a nested desktop, as a run does, with a file if given.
-    ///
-    /// # Errors
-    /// The desktop cannot be opened, or the application is not known or shows nothing.
-    pub async fn start_application(
-        &self,
-        application: &str,
-        file: Option<&Path>,
-    ) -> Result<(), ScreenError> {
-        let found = applications::find(application);
-        let found = found.map_err(|why| unavailable(why.trim_start_matches("refused: ")))?;
-        self.start(&found.words_with(file)).await
     }
 
     /// Ends a nested desktop with all its programs.

@@ -23,8 +23,8 @@ use super::{
 use crate::{
     input::Chord,
     takeover::{
-        Did, GivenBack, InputWatcher, Mouse, MouseKind, PICTURE, TakenScreen, TakeoverDesk,
-        TakeoverPage, WORDS, chunk, no_page,
+        Did, GivenBack, Mouse, MouseKind, PICTURE, TakenScreen, TakeoverDesk, TakeoverPage, WORDS,
+        chunk, no_page,
     },
 };
 
@@ -50,15 +50,13 @@ struct TakenDesktop {
 impl Desktop {
     /// Opens the desktop if necessary, hands it to a person, and waits until they give it back.
     /// Their page shows `reason`, the run's own words for why it asked them. `told` gets the
-    /// address of the page, which admits one browser; `watcher` hears of every input before it is
-    /// carried out. Dropping this takes the desktop back.
+    /// address of the page, which admits one browser. Dropping this takes the desktop back.
     ///
     /// # Errors
     /// When there is no desktop, no port, or the desktop is lost meanwhile.
     pub async fn take_over(
         &self,
         reason: Option<&str>,
-        watcher: Option<Arc<dyn InputWatcher>>,
         told: impl FnOnce(&str) + Send,
     ) -> Result<GivenBack, ScreenError> {
         let taken = {
@@ -66,7 +64,7 @@ impl Desktop {
             Arc::new(TakenDesktop::of(self.session(&mut open).await?).map_err(lost)?)
         };
         let _renumbered = RenumberOnDrop(self);
-        let (page, given_back) = TakeoverPage::open(taken.clone(), reason, watcher).await?;
+        let (page, given_back) = TakeoverPage::open(taken.clone(), reason, None).await?;
         told(&page.address);
         tokio::select! {
             given = given_back => given.map_err(no_page),

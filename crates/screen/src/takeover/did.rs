@@ -78,9 +78,6 @@ impl Did {
                 let seen = match (mouse.kind, mouse.count) {
                     (MouseKind::Moved, _) => return None,
                     (MouseKind::Released, _) => PersonInput::Releases { x, y },
-                    (MouseKind::Pressed, _) if mouse.button != "left" => {
-                        return Some(PersonInput::PressesAnother);
-                    }
                     (MouseKind::Pressed, 0 | 1) => PersonInput::Presses { x, y },
                     (MouseKind::Pressed, count) => PersonInput::PressesAgain { count },
                 };
@@ -93,8 +90,7 @@ impl Did {
             Did::Back | Did::Reload => Some(PersonInput::GoesBack),
             Did::Tab { .. } | Did::Close { .. } => Some(PersonInput::ChangesTab),
             Did::Dialog { accept, .. } => Some(PersonInput::Answers { accepts: *accept }),
-            Did::Text { .. } => Some(PersonInput::Types),
-            Did::Wheel { .. } => None,
+            Did::Text { .. } | Did::Wheel { .. } => None,
         }
     }
 }

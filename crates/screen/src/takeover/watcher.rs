@@ -1,5 +1,5 @@
-//! Whoever hears of a person's inputs before they are carried out, to learn from them. That text is
-//! typed is told, but not which: what it did can be looked at, as far as it is no secret.
+//! Whoever hears of a person's inputs on a page before they are carried out, to learn from them. Typed
+//! text is not told: what it did can be looked at, as far as it is no secret.
 
 use gyrus_contract::BoxedFuture;
 
@@ -25,10 +25,6 @@ pub enum PersonInput {
         /// Distance from the top edge.
         y: f64,
     },
-    /// Presses another button than the left one.
-    PressesAnother,
-    /// Types text, where the keyboard is.
-    Types,
     /// Strikes a key that is not a letter, like `Enter` or `Control+a`.
     Strikes { key: String },
     /// Goes to an address.

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use gyrus_text::width;
 use parking_lot::{Mutex, MutexGuard};
 
+use super::debug_log;
 use crate::{error::SurfaceError, output};
 
 /// The sequence that resets colours.
@@ -103,6 +104,7 @@ impl Bottom {
 
 /// Writes to standard error at once.
 pub fn put(text: &str) -> Result<(), SurfaceError> {
+    debug_log::note(text);
     let mut bottom = bottom();
     let mut stream = io::stderr().lock();
     let mut out = bottom.hide();

@@ -8,6 +8,7 @@ mod answers;
 mod bottom;
 pub mod card;
 mod choice;
+mod debug_log;
 mod history;
 mod input;
 mod line;
@@ -39,6 +40,7 @@ pub use self::{
     answers::{choices, understand, wants_to_edit},
     bottom::{clear_status, put, put_status},
     choice::choose,
+    debug_log::keep_log,
     input_area::LineQueue,
     line::ConsoleLine,
     line_editor::{LineCandidate, LineCandidates, LineEditor, LineView, LineWish, plain_line},

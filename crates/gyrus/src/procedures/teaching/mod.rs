@@ -1,19 +1,15 @@
-//! A person shows a task on a screen: the steps of it, as of a run.
+//! A person shows a task on a page: the steps of it, as of a run.
 //!
-//! The screen is looked at before each press, and before keys that may leave a field. What was typed
+//! The page is looked at before each press, and before keys that may leave a field. What was typed
 //! or chosen meanwhile is what the fields hold then, so no typed key is recorded, and the value of a
 //! field that holds a secret is never seen.
 //!
-//! `seen` keeps the steps, `showing` looks and judges, `on_page` and `on_desktop` know which inputs are
-//! steps there.
+//! `seen` keeps the steps, `showing` looks and judges, `on_page` knows which inputs are steps.
 
 mod seen;
 mod showing;
 mod on_page;
-#[cfg(feature = "desktop")]
-mod on_desktop;
 
-use gyrus::runtime::RunScreen;
 use gyrus_contract::BoxedFuture;
 use gyrus_screen::{InputWatcher, PersonInput};
 
@@ -21,12 +17,6 @@ pub(crate) use self::showing::{TeachingParts, TeachingSession};
 
 impl InputWatcher for TeachingSession {
     fn before(&self, input: PersonInput) -> BoxedFuture<'_, ()> {
-        Box::pin(async move {
-            match self.screen() {
-                RunScreen::Browser(_) => on_page::before(self, input).await,
-                #[cfg(feature = "desktop")]
-                RunScreen::Desktop(_) => on_desktop::before(self, input).await,
-            }
-        })
+        Box::pin(on_page::before(self, input))
     }
 }

@@ -1,8 +1,6 @@
 //! The steps that a person made, as far as they were seen.
 
 use std::collections::BTreeMap;
-#[cfg(feature = "desktop")]
-use std::collections::BTreeSet;
 
 use gyrus_contract::{
     ActionVerdict, Arguments as _, ClickCall, EffectId, Element, ElementId, ElementState, Form,
@@ -59,12 +57,6 @@ pub(super) struct TaughtSteps {
     pub(super) view: Option<View>,
     /// The element that the last press used, if the press is a step, and the position of the press.
     pub(super) pressed: Option<(ElementId, (f64, f64))>,
-    /// The fields of a program that the person may have changed since the last look.
-    #[cfg(feature = "desktop")]
-    pub(super) touched: BTreeSet<ElementId>,
-    /// The field of a program in which the person types, with its earlier content.
-    #[cfg(feature = "desktop")]
-    pub(super) typing: Option<(ElementId, Option<String>)>,
     /// The reason why the work cannot be repeated.
     refused: Option<String>,
 }
@@ -138,20 +130,15 @@ impl TaughtSteps {
         });
     }
 
-    /// Adds the steps that gave these fields of one document their present values.
-    pub(super) fn add_changes(&mut self, now: &View, counts: impl Fn(&Element) -> bool) {
+    /// Adds the steps that gave the fields of one document their present values.
+    pub(super) fn add_changes(&mut self, now: &View) {
         if let Some(before) = self.view.clone() {
-            self.add_changes_since(before, now, counts);
+            self.add_changes_since(before, now);
         }
         self.view = Some(now.clone());
     }
 
-    fn add_changes_since(
-        &mut self,
-        mut before: View,
-        now: &View,
-        counts: impl Fn(&Element) -> bool,
-    ) {
+    fn add_changes_since(&mut self, mut before: View, now: &View) {
         let after: BTreeMap<ElementId, &Element> = now
             .elements
             .iter()
@@ -162,7 +149,7 @@ impl TaughtSteps {
             let Some(new) = after.get(&old.id) else {
                 continue;
             };
-            if old.states.contains(&ElementState::Masked) || !counts(&old) {
+            if old.states.contains(&ElementState::Masked) {
                 continue;
             }
             let Some(call) = change(&before, index, new) else {

@@ -78,10 +78,6 @@ impl TeachingSession {
         })
     }
 
-    pub(super) fn screen(&self) -> &RunScreen {
-        &self.parts.screen
-    }
-
     pub(super) fn seen(&self) -> MutexGuard<'_, TaughtSteps> {
         self.seen.lock()
     }
@@ -120,7 +116,7 @@ impl TeachingSession {
 
     /// Returns the target of a call, and the gate's verdict as for a run. The error is the reason,
     /// in words, why that cannot be told.
-    pub(super) async fn judged(&self, call: &ToolCall) -> Result<(Verdict, Aim), String> {
+    async fn judged(&self, call: &ToolCall) -> Result<(Verdict, Aim), String> {
         let tools = self.parts.screen.tools();
         let tool = tools.iter().find(|tool| tool.spec().name == call.tool);
         let tool = tool.ok_or("there is no such tool")?;

@@ -34,6 +34,7 @@ impl Chromium {
             ))
             .arg("about:blank")
             .env("HOME", world.path("person"))
+            .env("TMPDIR", world.path(""))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -234,11 +234,17 @@ fn commands_wait_their_turn_are_one_by_key_and_can_be_taken_back() {
     assert_eq!(open.as_array().unwrap().len(), 3, "{open:#}");
     std::fs::write(workdir.join("go"), "").unwrap();
     server.wait_for_end(&first);
-    server.wait_for_end(&high);
+    let ended = server.wait_for_end(&high);
+    let run = ended["run"].as_str().unwrap();
+    let journal = world.path(&format!("home/journal/runs/{run}/000001.jsonl"));
+    let journal = std::fs::read_to_string(journal).unwrap();
+    assert!(journal.contains("\"priority\":5"), "{journal}");
     let later = server.wait(&later, |_| true);
     assert_eq!(later["stage"]["state"], "queued");
     let cancelled = server.wait_for_end(&low);
     assert_eq!(cancelled["stage"]["state"], "cancelled");
+    let log = std::fs::read_to_string(world.path("home/logs/serve.log")).unwrap();
+    assert!(log.contains("Z open this address"), "{log}");
 }
 
 #[test]

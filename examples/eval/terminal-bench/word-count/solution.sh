@@ -1,0 +1,2 @@
+#!/bin/bash
+wc -w < /workspace/poem.txt > /workspace/count.txt
