@@ -95,7 +95,7 @@ const FILLS: &str = r#"
 [[reply]]
 text = '''{"note": "begin", "actions": [{"do": "open_application", "application": "guests"}]}'''
 [[reply]]
-find = { name = '(\w+) textbox focused', town = '(\w+) textbox(?: \d|\n)', add = '(\w+) button "Add"' }
+find = { name = '(\w+) textbox[^\n]*\n[^\n]*Name', town = '(\w+) textbox[^\n]*\n[^\n]*Town', add = '(\w+) button "Add"' }
 text = '''{"note": "fill in", "actions": [{"do": "type_text", "on": "{{name}}", "text": "Ada Lovelace"}, {"do": "type_text", "on": "{{town}}", "text": "London"}, {"do": "click", "on": "{{add}}"}]}'''
 [[reply]]
 find = { token = 'token of this run is: ([0-9a-f ]+)' }
