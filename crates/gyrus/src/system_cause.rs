@@ -6,10 +6,10 @@ use std::{error::Error, io, sync::Arc};
 use rustix::io::Errno;
 
 /// Number of the first errors, which may be over later.
-const WANTS: usize = 6;
+const WANTS: usize = 7;
 
 /// Errors of the system with a description, and advice where there is any.
-const CAUSES: [(Errno, &str, &str); 15] = [
+const CAUSES: [(Errno, &str, &str); 16] = [
     (
         Errno::NOSPC,
         "the disk is full",
@@ -39,6 +39,11 @@ const CAUSES: [(Errno, &str, &str); 15] = [
         Errno::NOMEM,
         "there is not enough memory",
         "end what uses it, then try again",
+    ),
+    (
+        Errno::AGAIN,
+        "no thread or process more may begin here",
+        "raise the limits: ulimit -u, ulimit -v",
     ),
     (
         Errno::ROFS,

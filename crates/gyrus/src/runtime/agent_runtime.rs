@@ -27,6 +27,7 @@ use super::{
 /// statement of `main`, before any thread, file or output, by a program whose runs may start
 /// processes.
 pub fn init() {
+    gyrus_process::keeper::share_arenas();
     gyrus_gate::sandbox::probe_if_asked();
     gyrus_process::keeper::serve_if_asked(sandbox::confine);
 }

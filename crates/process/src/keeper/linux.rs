@@ -14,6 +14,17 @@ use std::{
 
 use rustix::{process::Pid, thread::UnshareFlags};
 
+/// Lets all threads allocate from few arenas: each of glibc's reserves 128 MB of addresses, and under
+/// a limit on those (`ulimit -v`) the next thread cannot start then. To be called before there are
+/// threads.
+pub fn share_arenas() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: no other thread allocates meanwhile, since there is none yet.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+    }
+}
+
 /// Closes every descriptor but the standard three: what leaked into the run's process from its
 /// own parent must not leak on, and a lock held there must not outlive it here.
 pub(super) fn close_inherited() -> io::Result<()> {

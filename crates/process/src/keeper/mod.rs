@@ -44,6 +44,7 @@ pub use capture::Capture;
 pub use client::{Keeper, KeeperSandbox};
 pub use dialer::Dialer;
 pub use fifo::make_fifo;
+pub use linux::share_arenas;
 pub use nursery::{ARGUMENT, serve_if_asked};
 pub use spares::Spares;
 

@@ -86,8 +86,8 @@ fn order(nursery: &UnixStream, level: KeeperLevel, theirs: &OwnedFd) -> Result<(
 }
 
 /// Becomes a nursery and never returns, if this process was started as one; any other one outlives a
-/// limit on the size of files. To be called as the
-/// first statement of `main`, before any thread, file or output. `confine` builds sandboxes.
+/// limit on the size of files. To be called as the first statement of `main`, before
+/// any thread, file or output. `confine` builds sandboxes.
 pub fn serve_if_asked(confine: Confine) {
     SERVES.store(true, Ordering::Release);
     if std::env::args_os()
