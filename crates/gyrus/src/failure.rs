@@ -9,7 +9,7 @@ use gyrus_contract::RunId;
 use gyrus_gate::policy::PolicyFileError;
 use gyrus_journal::LogName;
 use gyrus_kernel::{
-    FindRunError, KernelError, StandingError, Stop,
+    FindRunError, KernelError, StandingError, Stop, WorkspaceMoved,
     approvals::{ApprovalError, VoidAnswer},
     grants::GrantError,
     redact::KeyError,
@@ -137,9 +137,8 @@ fn of_journal(error: &gyrus_journal::Error) -> Failure {
             "name a folder on a local disk: {}=/path gyrus …",
             crate::env::GYRUS_HOME
         )),
-        E::NewerFormat { .. } | E::BadExport { .. } | E::Exists { .. } | E::NotFound { .. } => {
-            Failure::usage(error)
-        }
+        E::NotFound { name } => Failure::usage(format!("there is no {}", kind_and_name(name))),
+        E::NewerFormat { .. } | E::BadExport { .. } | E::Exists { .. } => Failure::usage(error),
         E::Held { name, holder } => Failure::failed(format!(
             "run {} is held by process {} on {} since {}",
             short(name),
@@ -193,7 +192,7 @@ const ADOPT: &str = "gyrus runs adopt";
 fn kind_and_name(name: &LogName) -> String {
     match name.id().parse::<RunId>() {
         Ok(run) => format!("run {}", run.short()),
-        Err(_) => format!("the log {name}"),
+        Err(_) => format!("log {name}"),
     }
 }
 
@@ -220,7 +219,17 @@ impl From<KernelError> for Failure {
                 ))
             }
             KernelError::NotARun { .. } => Failure::usage(error),
+            KernelError::Moved(moved) => moved.into(),
         }
+    }
+}
+
+impl From<WorkspaceMoved> for Failure {
+    fn from(moved: WorkspaceMoved) -> Self {
+        Failure::failed(moved).hint(
+            "put it back there; or go on with a copy of one of its steps: gyrus fork RUN --at STEP \
+             --workdir NEW",
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 
 use gyrus_contract::RunId;
 
-use crate::{Stop, latch::AllStopped};
+use crate::{Stop, latch::AllStopped, runs::WorkspaceMoved};
 
 /// The reason why a run cannot be started, taken up or read.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,9 @@ pub enum KernelError {
     /// The log does not hold a run.
     #[error("run {run} cannot be read: {reason}")]
     NotARun { run: RunId, reason: String },
+    /// The workspace is no longer where it was.
+    #[error(transparent)]
+    Moved(#[from] WorkspaceMoved),
     /// A person stopped all runs, and nobody has lifted the stop.
     #[error(transparent)]
     Latched(#[from] AllStopped),

@@ -14,7 +14,7 @@ use crate::{
     log::{RunLog, parse},
     position::{RunPosition, memory_at},
     register,
-    runs::{log_name, own_reader},
+    runs::{check_workspace, log_name, own_reader},
 };
 
 /// The workspace of a fork.
@@ -219,6 +219,7 @@ impl ForkSource {
         match into {
             ForkInto::InPlace => {
                 let workspace = self.started.workspace.clone();
+                check_workspace(&workspace)?;
                 // It is for information only, and a prune drops it.
                 let compared = snapshot.and_then(|id| {
                     let compared = differences(id, load, &workspace);

@@ -105,8 +105,8 @@ pub use register::{BegunBy, Register, RegisterLine};
 pub use replay::ReplayResult;
 pub use run::Run;
 pub use runs::{
-    RUNS, check_not_record, entries, family, is_record, last_page, log_name, record_summary, runs,
-    summary, workspace,
+    RUNS, WorkspaceMoved, check_not_record, check_workspace, entries, family, is_record, last_page,
+    log_name, record_summary, runs, summary, workspace,
 };
 pub use select::{FindRunError, find_run, newest_run_in};
 pub use settling::has_unfinished_calls;

@@ -1,6 +1,10 @@
 //! The runs of a store: their logs, their entries, and how they ended.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+};
 
 use gyrus_contract::{RunId, View};
 use gyrus_journal::{Birth, Error, LockWait, LogName, LogReader, Recovery, Store, Writer};
@@ -51,6 +55,31 @@ pub(crate) fn own_reader(store: &Store, run: RunId) -> Result<LogReader, Error> 
 pub(crate) fn take(store: &Store, run: RunId, how: LockWait) -> Result<(Writer, Recovery), Error> {
     check_not_record(store, run)?;
     store.take(&log_name(run), how)
+}
+
+/// The folder of a run is no longer where the run knows it.
+#[derive(Debug, thiserror::Error)]
+#[error("the folder of the run, {}, {why}", workspace.display())]
+pub struct WorkspaceMoved {
+    workspace: PathBuf,
+    why: String,
+}
+
+/// Checks that a run's workspace is a folder, and that no part of its path became a link to another
+/// one, whose files are not the run's.
+///
+/// # Errors
+/// Returns an error when it is not.
+pub fn check_workspace(workspace: &Path) -> Result<(), WorkspaceMoved> {
+    let why = match workspace.canonicalize() {
+        Ok(real) if real != workspace => format!("leads to {} now", real.display()),
+        Ok(real) if !real.is_dir() => "is not a folder any more".to_owned(),
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "is gone".to_owned(),
+        Err(error) => format!("cannot be opened: {error}"),
+    };
+    let workspace = workspace.to_owned();
+    Err(WorkspaceMoved { workspace, why })
 }
 
 /// Returns all runs of a store, in order of id: those that people started by time, with children in

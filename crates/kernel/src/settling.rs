@@ -67,6 +67,7 @@ impl Kernel {
         if position.over().is_some() || !has_calls(&position) {
             return Ok(());
         }
+        runs::check_workspace(&position.started.workspace)?;
         let other_code = position.other_code(&position.settings.pins);
         let ready = DrivableRun::new(self.clone(), writer, position, Some(recovery), other_code)?;
         ready.settle().await

@@ -131,6 +131,10 @@ impl Kernel {
                 what: summary(&ending),
             });
         }
+        // The work tree of a sub-run may be taken away; its parent goes on.
+        if position.started.parent.is_none() {
+            runs::check_workspace(&position.started.workspace)?;
+        }
         let config = &position.started.loop_config;
         let cognitive_loop = self.make_loop(&position.started.cognitive_loop, config)?;
         let before = position.settings.clone();

@@ -174,6 +174,7 @@ pub(super) fn failure(error: RunUndoError, run: RunId) -> Failure {
     match error {
         RunUndoError::Journal(error) => error.into(),
         RunUndoError::Stop(stop) => (*stop).into(),
+        RunUndoError::Moved(moved) => moved.into(),
         RunUndoError::NoStep { .. } => {
             Failure::usage(error).hint(format!("see its steps: gyrus show {name}"))
         }

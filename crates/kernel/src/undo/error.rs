@@ -2,7 +2,7 @@
 
 use gyrus_contract::RunId;
 
-use crate::Stop;
+use crate::{Stop, runs::WorkspaceMoved};
 
 /// The reason why a run could not be undone.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,9 @@ pub enum RunUndoError {
     /// The run cannot be read.
     #[error(transparent)]
     Stop(Box<Stop>),
+    /// The workspace is no longer where it was.
+    #[error(transparent)]
+    Moved(#[from] WorkspaceMoved),
     /// The step does not exist.
     #[error("run {run} has no complete step {step}; the last one is {last}")]
     NoStep {

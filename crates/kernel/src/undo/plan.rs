@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     Entry as Recorded, Snapshot, Stop, contents, effects::withheld::CARRIED, log_name, parse,
+    runs::check_workspace,
 };
 
 /// The plan to undo one run, under the present facts.
@@ -55,6 +56,7 @@ pub(super) fn plan(
         to_undo,
         moments,
     } = Moments::read(run, &reader, to)?;
+    check_workspace(&workspace)?;
     let (carried, files) = repositories::read(&reader, &to_undo)?;
     let places = repositories::in_folder(&carried, &workspace);
     let load = |id: &BlobId| contents::load(&reader, id);
