@@ -14,18 +14,27 @@ use rustix::fs::OFlags;
 ///
 /// # Errors
 /// Those of the operating system; [`io::ErrorKind::IsADirectory`] for a folder, and
-/// [`io::ErrorKind::InvalidInput`] for a named pipe, a socket or a device.
+/// [`io::ErrorKind::InvalidInput`] for a named pipe, a socket, a device, or a link to nothing: who put it
+/// there wants a file to count.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(path)?;
+        .open(path);
+    let file = match file {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
+            return Err(unusable("it is a link to a file that does not exist"));
+        }
+        file => file?,
+    };
     let kind = file.metadata()?.file_type();
     if kind.is_dir() {
         return Err(rustix::io::Errno::ISDIR.into());
     }
     if !kind.is_file() {
-        return Err(not_regular());
+        return Err(unusable(
+            "it is a pipe, a socket or a device, not a regular file",
+        ));
     }
     Ok(file)
 }
@@ -48,11 +57,8 @@ pub fn read_regular_text(path: &Path) -> io::Result<String> {
     io::read_to_string(open_regular(path)?)
 }
 
-fn not_regular() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        "it is a pipe, a socket or a device, not a regular file",
-    )
+fn unusable(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
 #[cfg(test)]

@@ -322,6 +322,19 @@ fn a_projects_hooks_wait_for_a_yes_and_can_change_nothing() {
 }
 
 #[test]
+fn a_file_that_is_to_count_and_is_not_there_is_said() {
+    let world = World::new(TWO_CALLS);
+    fs::create_dir_all(world.path("home")).unwrap();
+    for name in ["hooks.json", "policy.toml", "config.toml"] {
+        let file = world.path("home").join(name);
+        std::os::unix::fs::symlink("/nowhere/at-all", &file).unwrap();
+        let said = run(&world, &[]).exits(2).says(name);
+        said.says("it is a link to a file that does not exist");
+        fs::remove_file(file).unwrap();
+    }
+}
+
+#[test]
 fn a_compaction_can_be_refused() {
     let world = World::new(
         r#"
