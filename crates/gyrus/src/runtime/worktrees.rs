@@ -85,6 +85,9 @@ impl Worktrees for GitWorktrees {
             if head != *base {
                 git(&at, &["branch", "--force", branch, &head])?;
             }
+            if let Some(path) = only_there(worktree)? {
+                return Err(format!("`{path}` in it is not in the branch {branch}"));
+            }
             git(&at, &["worktree", "remove", "--force", path(root)?])?;
             // It stays while there are others in it.
             let _ = root.parent().map(fs::remove_dir);
@@ -122,17 +125,53 @@ impl Worktrees for GitWorktrees {
     }
 }
 
+/// Returns the options with which git works in a work tree. What the work tree says of its repository
+/// could be changed by then.
+fn in_tree(worktree: &RunWorktree) -> Result<[&str; 6], String> {
+    let (git_dir, root) = (path(&worktree.git_dir)?, path(&worktree.root)?);
+    Ok(["--git-dir", git_dir, "--work-tree", root, "-C", root])
+}
+
+/// Returns a path of a work tree that would be lost with it although the repository's own rules do
+/// not ignore it: a repository in it, or something that an ignore file of the run leaves out.
+fn only_there(worktree: &RunWorktree) -> Result<Option<String>, String> {
+    let (at, base) = (in_tree(worktree)?, worktree.base.as_str());
+    let changed = git(&at, &["diff", "--cached", "--raw", "--no-renames", base])?;
+    let changed: Vec<_> = changed
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .collect();
+    let is_repository = |(modes, _): &&(&str, &str)| modes.split(' ').nth(1) == Some("160000");
+    if let Some((_, repository)) = changed.iter().find(is_repository) {
+        return Ok(Some((*repository).to_owned()));
+    }
+    let list = "ls-files --others --ignored --exclude-standard --directory";
+    let ignored = git(&at, &list.split(' ').collect::<Vec<_>>())?;
+    let ignores = |path: &str| path.rsplit('/').next() == Some(".gitignore");
+    // Caches bring folders of their own with an ignore file.
+    let in_base = |path: &str| {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let folder = format!("{base}:{folder}");
+        git(&at, &["rev-parse", "--verify", "--quiet", &folder]).is_ok()
+    };
+    let own_rules = changed.iter().any(|(_, path)| ignores(path))
+        || ignored.lines().any(|path| ignores(path) && in_base(path));
+    let first = ignored.lines().find(|path| !ignores(path));
+    Ok(first.filter(|_| own_rules).map(str::to_owned))
+}
+
 /// Commits the changes in a work tree, and returns its last commit.
 fn commit(worktree: &RunWorktree) -> Result<String, String> {
-    // What the work tree says of its repository could be changed by then.
-    let at = [
-        "--git-dir",
-        path(&worktree.git_dir)?,
-        "--work-tree",
-        path(&worktree.root)?,
-        "-C",
-        path(&worktree.root)?,
-    ];
+    let tree = in_tree(worktree)?;
+    // A filter may be a file of the work tree, which the run has changed.
+    let filters = r"config --name-only --get-regexp ^filter\..*\.(clean|process|required)$";
+    let filters = git(&tree, &filters.split(' ').collect::<Vec<_>>()).unwrap_or_default();
+    let off = filters
+        .lines()
+        .filter(|name| !name.starts_with("filter.lfs."));
+    let off: Vec<_> = off.map(|name| format!("{name}=")).collect();
+    let off = off.iter().flat_map(|setting| ["-c", setting]);
+    let at: Vec<_> = off.chain(tree).collect();
     git(&at, &["add", "--all"])?;
     if git(
         &at,

@@ -529,3 +529,56 @@ text = "It is new."
     git(&world, &["merge", "--quiet", branch.trim()]);
     assert!(world.work().join("new.txt").exists());
 }
+
+#[test]
+fn a_work_tree_is_brought_back_without_its_programs_and_stays_if_something_would_be_lost() {
+    let parts = [
+        (
+            "filtered",
+            "echo 'touch ../../escaped; cat' > clean.sh; echo by run > kept.txt",
+            "is the branch",
+        ),
+        (
+            "nested",
+            "mkdir sub; cd sub; git init -q; echo precious > p.txt; git add .; git -c user.name=a -c \
+             user.email=a@b commit -qm x",
+            "`sub` in it is not in the branch",
+        ),
+        (
+            "hidden",
+            "echo '*' > .gitignore; echo precious > p.txt",
+            "`p.txt` in it is not in the branch",
+        ),
+        (
+            "cached",
+            "mkdir cache; echo '*' > cache/.gitignore; echo x > cache/x; echo y > y",
+            "is the branch",
+        ),
+    ];
+    let replies = parts.map(|(goal, command, _)| {
+        format!(
+            "[[reply]]\ngoal = '{goal}'\ncalls = [{{ tool = \"shell\", arguments = {{ command = \"{command}\" \
+             }} }}]\n[[reply]]\ngoal = '{goal}'\nrepeat = 2\ntext = \"Done.\"\n"
+        )
+    });
+    let world = World::new(&replies.concat());
+    fs::write(world.work().join("clean.sh"), "cat\n").unwrap();
+    fs::write(world.work().join(".gitattributes"), "*.txt filter=f\n").unwrap();
+    repository(&world);
+    git(&world, &["config", "filter.f.clean", "sh ./clean.sh"]);
+    for (goal, _, end) in parts {
+        let end = end.replace("is the branch", "its changes are the branch");
+        let arguments = [
+            "run",
+            goal,
+            "--workdir",
+            ".",
+            "--approve",
+            "auto",
+            "--worktree",
+        ];
+        world.gyrus(&arguments).exits(0).says(&end);
+    }
+    assert!(!world.path("escaped").exists());
+    assert_eq!(git(&world, &["worktree", "list"]).lines().count(), 3);
+}
