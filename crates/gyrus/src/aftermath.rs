@@ -3,13 +3,13 @@
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{undo, withheld_changes};
-use gyrus_surfaces::{console::Painter, projection::Tone};
+use gyrus_surfaces::{ShownProcesses, console::Painter, projection::Tone};
 use gyrus_text::{clip, counted, readable};
 
 /// Maximum number of paths that a line names.
 const NAMED: usize = 5;
 
-/// Returns the lines about a run that is over; none where it left nothing, or where that cannot be read.
+/// Returns the lines about a run that has stopped; none where it left nothing, or where that cannot be read.
 pub(crate) fn lines(store: &Store, run: RunId, painter: &Painter) -> String {
     let plan = undo::plan(store, run, 0).ok();
     let changed = plan.map(|plan| plan.changes()).unwrap_or_default();
@@ -30,6 +30,9 @@ pub(crate) fn lines(store: &Store, run: RunId, painter: &Painter) -> String {
     };
     add("changed", &changed, "; gyrus diff, gyrus undo", Tone::Aside);
     add("not applied", &withheld, "; gyrus withheld", Tone::Bad);
+    let ended = ShownProcesses::ended_with(store, run).into_iter();
+    let ended: Vec<String> = ended.map(|process| process.line).collect();
+    add("ended with it, changes dropped", &ended, "", Tone::Bad);
     text
 }
 

@@ -22,6 +22,8 @@ pub struct ShownProcess {
 #[derive(Debug, Default)]
 pub struct ShownProcesses {
     processes: Vec<ShownProcess>,
+    /// Those that went on when the run last stopped.
+    dropped: Vec<ShownProcess>,
     /// Calls of commands without a result.
     open: BTreeMap<EffectId, ShownProcess>,
 }
@@ -29,18 +31,27 @@ pub struct ShownProcesses {
 impl ShownProcesses {
     /// Reads the processes of a run that a process of gyrus drives; those of another have ended.
     pub fn read(store: &Store, run: RunId) -> Vec<ShownProcess> {
+        match RunState::of(store, run) {
+            Ok(RunState::Running(_)) => Self::of_entries(store, run).processes,
+            Ok(_) | Err(_) => Vec::new(),
+        }
+    }
+
+    /// Reads the processes that ended with a run, whose changes were dropped.
+    pub fn ended_with(store: &Store, run: RunId) -> Vec<ShownProcess> {
+        Self::of_entries(store, run).dropped
+    }
+
+    fn of_entries(store: &Store, run: RunId) -> Self {
         let mut shown = Self::default();
-        let is_running = matches!(RunState::of(store, run), Ok(RunState::Running(_)));
-        let reader = store.reader(&log_name(run));
-        let Some(reader) = reader.ok().filter(|_| is_running) else {
-            return Vec::new();
-        };
-        for entry in reader.entries(1).into_iter().flatten().flatten() {
+        let reader = store.reader(&log_name(run)).ok();
+        let entries = reader.and_then(|reader| reader.entries(1).ok());
+        for entry in entries.into_iter().flatten().flatten() {
             if let Ok(parsed) = gyrus_kernel::parse(&entry) {
                 shown.take(&entry, &parsed);
             }
         }
-        shown.processes
+        shown
     }
 
     /// Returns the processes, the oldest first.
@@ -75,7 +86,10 @@ impl ShownProcesses {
             parsed,
             Entry::RunResumed(_) | Entry::RunParked(_) | Entry::RunEnded(_)
         ) {
-            *self = Self::default();
+            *self = Self {
+                dropped: std::mem::take(&mut self.processes),
+                ..Self::default()
+            };
         }
     }
 

@@ -171,6 +171,8 @@ fn what_was_put_into_the_background_ends_with_the_run() {
     terminal.stands("· line one");
     terminal.types("\x02");
     terminal.stands("It went on.");
+    // Nobody saw its end, and a person hears that.
+    terminal.stands("ended with it, changes dropped: echo 'line one'");
     terminal.stands("❯ a goal");
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|one| std::fs::read(one.path().join("cmdline")).ok());
