@@ -562,8 +562,20 @@ fn interrupt_on_signal(controls: Controls) -> Result<AbortOnDrop, Failure> {
     Ok(AbortOnDrop(listening))
 }
 
+/// Ends this process at a signal to end, while a person may type at its terminal: whoever has asked
+/// for a signal once is not ended by it.
+pub(crate) fn end_on_signal(runtime: &Runtime) -> Result<AbortOnDrop, Failure> {
+    let _inside = runtime.enter();
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(AbortOnDrop(tokio::spawn(async move {
+        terminate.recv().await;
+        keys::restore_modes();
+        process::exit(Code::Interrupted as i32)
+    })))
+}
+
 /// A task that ends with its run: the next run counts its own interrupts.
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
+pub(crate) struct AbortOnDrop(tokio::task::JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

@@ -21,8 +21,14 @@ const ALONE: Timespec = Timespec {
     tv_nsec: 30_000_000,
 };
 
-/// Maximum bytes of a key or a pasted text; of a longer one the beginning is text like any other.
-const LONGEST: usize = 1 << 20;
+/// Time after which Ctrl-C ends a pasted text whose end never came.
+const NO_END: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 300_000_000,
+};
+
+/// Maximum bytes of a key; a longer pasted text comes in pieces.
+const LONGEST: usize = 64 << 10;
 
 const PASTE: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
@@ -184,12 +190,16 @@ fn more(held: &mut Vec<u8>, stopped: &OwnedFd) -> io::Result<bool> {
             PollFd::new(stopped, PollFlags::IN),
             PollFd::new(&stdin, PollFlags::IN),
         ];
-        let is_alone = held.as_slice() == b"\x1b";
-        match poll(&mut waiting, is_alone.then_some(&ALONE)) {
+        let limit = match held.as_slice() {
+            b"\x1b" => Some(&ALONE),
+            [begun @ .., 0x03] if begun.starts_with(PASTE) => Some(&NO_END),
+            _ => None,
+        };
+        match poll(&mut waiting, limit) {
             Err(Errno::INTR) => continue,
             // The escape key; the byte after it is what nothing else sends.
             Ok(0) => {
-                held.push(0);
+                held.extend_from_slice(if held.len() == 1 { b"\0" } else { PASTE_ENDS });
                 return Ok(true);
             }
             polled => polled?,
@@ -215,11 +225,16 @@ fn take_keys(held: &mut Vec<u8>) -> Vec<Key> {
     let mut keys = Vec::new();
     loop {
         let Some((length, key)) = first(held) else {
-            if held.len() > LONGEST {
-                held.drain(..1);
-                continue;
+            if held.len() <= LONGEST {
+                return keys;
             }
-            return keys;
+            // However long it is, the lines of a pasted text are not sent one by one.
+            if held.starts_with(PASTE) {
+                keys.push(first_piece(held));
+            } else {
+                held.drain(..1);
+            }
+            continue;
         };
         held.drain(..length);
         keys.extend(key);
@@ -316,12 +331,26 @@ fn pasted(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
     let end = body
         .windows(PASTE_ENDS.len())
         .position(|window| window == PASTE_ENDS)?;
-    let text = String::from_utf8_lossy(&body[..end]).replace("\r\n", "\n");
+    let length = PASTE.len() + end + PASTE_ENDS.len();
+    Some((length, Some(pasted_text(&body[..end]))))
+}
+
+/// Removes the first half of what has come of a pasted text, whose end is long enough to be folded, too.
+fn first_piece(held: &mut Vec<u8>) -> Key {
+    let half = held.len() / 2;
+    // No character and no line end is cut in two.
+    let is_whole = |at: &usize| held[*at] & 0xc0 != 0x80 && held[*at] != b'\n';
+    let end = (half..held.len()).find(is_whole).unwrap_or(half);
+    let piece = pasted_text(&held[PASTE.len()..end]);
+    held.drain(PASTE.len()..end);
+    piece
+}
+
+fn pasted_text(bytes: &[u8]) -> Key {
+    let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n");
     let text = text.replace('\r', "\n");
     let is_kept = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
-    let text = text.chars().filter(is_kept).collect();
-    let length = PASTE.len() + end + PASTE_ENDS.len();
-    Some((length, Some(Key::Edit(LineEdit::Text(text)))))
+    Key::Edit(LineEdit::Text(text.chars().filter(is_kept).collect()))
 }
 
 #[cfg(test)]

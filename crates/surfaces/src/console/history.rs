@@ -10,6 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gyrus_process::read_regular;
+
 /// Maximum number of remembered lines; a file of twice as many is made shorter.
 const MOST_LINES: usize = 1_000;
 
@@ -23,7 +25,7 @@ pub(super) struct TypedHistory {
 impl TypedHistory {
     /// Reads the history from a file; one that cannot be read is an empty history.
     pub(super) fn open(file: &Path) -> Self {
-        let kept = fs::read(file).unwrap_or_default();
+        let kept = read_regular(file).unwrap_or_default();
         let kept = String::from_utf8_lossy(&kept);
         let lines = kept.lines().filter(|line| !line.starts_with("#V"));
         let mut lines: Vec<String> = lines.map(plain).collect();

@@ -61,8 +61,7 @@ impl InputLine {
     }
 
     fn piece(&self, c: char) -> Option<&String> {
-        let number = u32::from(c).checked_sub(u32::from(PIECE))?;
-        self.pieces.get(usize::try_from(number).ok()?)
+        self.pieces.get(piece_number(c)?)
     }
 
     /// Returns the text as typed, with one character for each folded piece.
@@ -84,6 +83,15 @@ impl InputLine {
         let text: String = text.chars().filter(|c| !is_piece(c)).collect();
         let (characters, lines) = LONGEST_SHOWN;
         let is_long = text.len() > characters || text.lines().count() > lines;
+        // A very long text is pasted in pieces.
+        let before = self.before().chars().next_back();
+        let before = before.and_then(piece_number);
+        if let Some(piece) = before.and_then(|number| self.pieces.get_mut(number))
+            && is_long
+        {
+            piece.push_str(&text);
+            return String::new();
+        }
         let number = u32::try_from(self.pieces.len()).unwrap_or(u32::MAX);
         let sign = u32::from(PIECE)
             .checked_add(number)
@@ -202,6 +210,11 @@ impl InputLine {
             cursor: (cursor.0 - first, width(PROMPT) + cursor.1),
         }
     }
+}
+
+fn piece_number(c: char) -> Option<usize> {
+    let number = u32::from(c).checked_sub(u32::from(PIECE))?;
+    usize::try_from(number).ok()
 }
 
 #[cfg(test)]
