@@ -230,7 +230,9 @@ fn go_on(gyrus: &Gyrus, resume: Resume) -> Result<Code, Failure> {
         }
         [newest, ..] => {
             let mut out = output::standard();
-            lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            for (run, line) in runs.iter().zip(lines) {
+                writeln!(out, "{} {line}", run.short())?;
+            }
             let failure = Failure::usage("several sessions of this folder could go on");
             let newest = newest.short();
             return Err(failure.hint(format!("name one of these: gyrus resume {newest}")));
@@ -238,7 +240,7 @@ fn go_on(gyrus: &Gyrus, resume: Resume) -> Result<Code, Failure> {
     };
     match gyrus_kernel::RunState::of(&store, run)? {
         gyrus_kernel::RunState::Over(_) if terminal::can_ask() => {
-            prompt::open(gyrus, RunFlags::default(), carry_out, Some(run))
+            prompt::open(gyrus, resume.run_flags().0, carry_out, Some(run))
         }
         _ => resume.with(run).execute(gyrus),
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use gyrus_contract::{OnAsk, Origin, RunId, Text};
 use gyrus_journal::{LockWait, Store};
-use gyrus_kernel::{StandingRun, Stop, is_record, log_name};
+use gyrus_kernel::{StandingRun, Stop, check_workspace, is_record, log_name};
 
 use super::run::Run;
 use super::run_argument::RunArgument;
@@ -103,7 +103,7 @@ impl Resume {
         let run = record.started.run;
         store.check_not_copied()?;
         let name = run.short();
-        let Some(workdir) = self.workdir else {
+        let Some(workdir) = &self.workdir else {
             return Err(Failure::usage(format!(
                 "run {name} was imported or copied from elsewhere: it is a record, which does not go \
                  on; a new run can begin with what it remembers, in a folder that you name"
@@ -119,16 +119,22 @@ impl Resume {
             "run {name} is a record: a new run begins in {} with what it remembers\n",
             workdir.display()
         ))?;
+        // It is not a person's word here, and vouches for nothing.
+        let goal = Text::new(goal.text, Origin::Run);
+        let (flags, output) = self.run_flags();
+        Run::after(run, goal, flags, output).execute(gyrus)
+    }
+
+    /// Returns the flags for new runs that begin instead.
+    pub(crate) fn run_flags(self) -> (RunFlags, OutputFlags) {
         let flags = RunFlags {
             model: self.changes.model,
-            workdir: Some(workdir),
+            workdir: self.workdir,
             approvals: self.changes.approvals,
             limits: self.changes.limits,
             ..RunFlags::default()
         };
-        // It is not a person's word here, and vouches for nothing.
-        let goal = Text::new(goal.text, Origin::Run);
-        Run::after(run, goal, flags, self.output).execute(gyrus)
+        (flags, self.output)
     }
 
     /// Checks that no folder is named for a run that has its own.
@@ -152,6 +158,7 @@ impl Resume {
             return self.begin_from(gyrus, &store, &before);
         }
         self.check_workdir()?;
+        check_workspace(&before.started.workspace)?;
         let runtime = drive::runtime()?;
         let named = &self.changes.model;
         let model = setup::models_again(&runtime, gyrus, &config, named, &before)?;

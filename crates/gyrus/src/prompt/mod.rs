@@ -193,6 +193,7 @@ impl TerminalConversation<'_> {
         set_title(&format!("· {}", folder.display()));
         editor.begin(&std::mem::take(&mut self.begun));
         editor.begin(&self.ahead.begun_line());
+        let _ending = drive::end_on_signal(&self.runtime)?;
         Ok(editor.read(&LineView {
             above: &self.standing(),
             hint: HINT,
@@ -497,6 +498,12 @@ impl TerminalConversation<'_> {
         check_not_record(&self.store, run)?;
         let before = StandingRun::read(&self.store, run)?;
         let started = &before.started;
+        if started.workspace != self.workspace && !self.runs.contains(&run) {
+            // The policy, the hooks and the servers of this conversation are those of its folder.
+            let (run, folder) = (run.short(), started.workspace.display());
+            let failure = Failure::usage(format!("run {run} works in another folder, {folder}"));
+            return Err(failure.hint(format!("leave, and go on with it: gyrus resume {run}")));
+        }
         let choice = self.model_choice()?.for_goal(&started.loop_config);
         let thinks = (&*started.agent, &*started.cognitive_loop, &started.sandbox);
         let (kernel, replies) = self.kernel(&choice, thinks, Some(run))?;

@@ -109,8 +109,7 @@ pub(crate) fn listed(store: &Store, folder: &Path) -> Result<Vec<(RunId, String)
             Ok(RunState::Running(_)) => "(works) ",
             Ok(RunState::Over(_) | RunState::Record(_) | RunState::NeverBegan) | Err(_) => "",
         };
-        let line = format!("{at:<10} {} {state}{}", session.last.short(), session.title);
-        (session.last, line)
+        (session.last, format!("{at:<10} {state}{}", session.title))
     });
     Ok(lines.collect())
 }

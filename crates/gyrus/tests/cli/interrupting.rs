@@ -5,7 +5,7 @@ use std::fs;
 use gyrus_kernel::{CallEnd, Entry};
 use rustix::process::Signal;
 
-use crate::support::{THREE_STEPS, UNTIL_GO, World};
+use crate::support::{THREE_STEPS, UNTIL_GO, World, said};
 
 fn settled(world: &World) -> Vec<CallEnd> {
     let results = world.entries().into_iter().filter_map(|entry| match entry {
@@ -180,4 +180,37 @@ fn a_run_that_was_killed_before_it_began_is_no_run() {
         resumed.exits(if is_over { 2 } else { 0 });
     }
     world.run(&[]).exits(0);
+}
+
+#[test]
+fn a_run_whose_folder_was_moved_touches_no_other() {
+    let world = World::new(THREE_STEPS);
+    world.run(&["--max-steps", "1"]).exits(3);
+    let run = world.runs()[0].to_string();
+    let (work, moved, other) = (world.work(), world.path("moved"), world.path("other"));
+    std::fs::rename(&work, &moved).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("out.txt"), "hello\n").unwrap();
+    let refused = |why: &str, more: &[&str]| {
+        let resume = ["resume", &run, "--max-steps", "9"];
+        for arguments in [&resume[..], &["undo", &run, "--yes"], more] {
+            let mut command = world.command(arguments);
+            let said = said(command.current_dir(&other).output().unwrap());
+            said.exits(1).says(why).says("put it back there");
+        }
+    };
+    let fork = ["fork", &run, "--at", "1", "--in-place"];
+    refused("is gone", &fork);
+    std::fs::write(&work, "").unwrap();
+    refused("is not a folder", &["undo", &run]);
+    std::fs::remove_file(&work).unwrap();
+    std::os::unix::fs::symlink(&other, &work).unwrap();
+    refused(&format!("leads to {} now", other.display()), &fork);
+    // Nothing of it was tried, so it goes on where it is put back.
+    assert_eq!(std::fs::read_dir(&other).unwrap().count(), 1);
+    std::fs::remove_file(&work).unwrap();
+    std::fs::rename(&moved, &work).unwrap();
+    let resume = ["resume", &run, "--max-steps", "9", "--approve", "auto"];
+    world.gyrus(&resume).exits(0);
+    assert_eq!(world.file("ledger.txt"), "hello\n");
 }

@@ -120,8 +120,15 @@ fn an_interrupt_parks_the_run_and_not_the_conversation() {
     terminal.types("/resume\r");
     terminal.shows("finished");
     terminal.shows("❯");
-    terminal.types("/quit\r");
-    assert_eq!(terminal.exit_code(), Some(0));
+    // Without a run, a signal ends it, and the terminal is as it was before.
+    terminal.types("!(until [ -e now ]; do :; done; kill $PPID) & echo be''gun\r");
+    terminal.stands("begun");
+    terminal.stands("❯ a goal");
+    std::fs::write(world.work().join("now"), "").unwrap();
+    let rest = terminal.rest();
+    let last = |mode: &str| rest.rfind(mode);
+    assert!(last("\x1b[?2004l") > last("\x1b[?2004h"), "{rest:?}");
+    assert_eq!(terminal.exit_code(), Some(130));
 }
 
 #[test]
@@ -450,7 +457,8 @@ fn a_session_of_the_folder_is_chosen_to_go_on_with() {
     assert_eq!(lines.len(), 2, "{said:?}");
     assert!(lines[0].contains("(parked) the second goal"), "{said:?}");
     assert!(lines[1].ends_with("the first goal"), "{said:?}");
-    let Some(mut terminal) = Terminal::start_with(&world, &["resume"], "", XTERM) else {
+    let resume = ["resume", "--approve", "read-only"];
+    let Some(mut terminal) = Terminal::start_with(&world, &resume, "", XTERM) else {
         return;
     };
     terminal.stands("▸  1  ");
@@ -459,14 +467,64 @@ fn a_session_of_the_folder_is_chosen_to_go_on_with() {
     terminal.stands("▸  2  ");
     terminal.types("\r");
     terminal.stands("the next goal goes on from it");
+    // What was said with it holds for what comes.
+    terminal.stands("read-only · ");
     terminal.stands("❯ a goal");
     terminal.types("\x04");
     assert_eq!(terminal.exit_code(), Some(0));
-    // None is chosen.
-    let Some(mut terminal) = Terminal::start_with(&world, &["resume"], "", XTERM) else {
+    // None is chosen. The words are seen in a narrow terminal.
+    let Some(mut terminal) = Terminal::start_in(&world, &["resume"], "", XTERM, 40) else {
         return;
     };
+    terminal.stands("(parked) the second");
     terminal.stands("▸  1  ");
     terminal.types("\x1b");
     assert_eq!(terminal.exit_code(), Some(0));
+    // A conversation in another folder, with another policy, does not go on with it.
+    std::fs::create_dir(world.path("other")).unwrap();
+    let other = ["--workdir", "../other"];
+    let Some(mut terminal) = Terminal::start_with(&world, &other, "", XTERM) else {
+        return;
+    };
+    terminal.stands("❯ a goal");
+    terminal.types(&format!("/resume {}\r", world.runs()[2].short()));
+    terminal.stands("works in another folder");
+    terminal.stands("❯ a goal");
+    terminal.types("\x04");
+    assert_eq!(terminal.exit_code(), Some(0));
+}
+
+#[test]
+fn what_is_pasted_is_one_text_and_a_command_gives_the_terminal_back() {
+    let world = World::new(THREE_STEPS);
+    // A history that is not a file is none.
+    std::fs::create_dir(world.path("home")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", world.path("home/history")).unwrap();
+    let Some(mut terminal) = Terminal::start_with(&world, &[], "", XTERM) else {
+        return;
+    };
+    terminal.stands("❯ a goal");
+    // However long it is, none of its lines is a goal of its own.
+    terminal.types("\x1b[200~");
+    for _ in 0..40_000 {
+        terminal.types("a line\n");
+    }
+    terminal.types("the end\x1b[201~");
+    terminal.stands("❯ [pasted 40,001 lines]");
+    // One whose end never comes is over with Ctrl-C, and stays.
+    terminal.types("\x15\x1b[200~no end\x03");
+    terminal.stands("❯ no end");
+    // What a command leaves in the background holds neither the prompt nor what comes after it.
+    terminal.types("\x15!sleep 300 & echo $! > pid; stty raw; echo be''gun\r");
+    terminal.stands("begun");
+    terminal.stands("❯ a goal");
+    terminal.types("!stty -a | grep -q -e -opost || echo as be''fore\r");
+    terminal.stands("as before");
+    terminal.stands("❯ a goal");
+    terminal.types("!kill $(cat pid) && echo go''ne\r");
+    terminal.stands("gone");
+    terminal.stands("❯ a goal");
+    terminal.types("\x04");
+    assert_eq!(terminal.exit_code(), Some(0));
+    assert!(world.runs().is_empty());
 }
