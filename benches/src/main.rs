@@ -22,6 +22,7 @@ mod server;
 mod start;
 mod steps;
 mod stop;
+mod terminal;
 mod tokens;
 mod verdict;
 mod world;
@@ -45,6 +46,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("server", server::loaded),
     ("start", start::version),
     ("stop", stop::everything),
+    ("terminal", terminal::typing),
     ("tokens", tokens::turns),
     ("verdict", verdict::verdicts),
     ("request", footprint::first_request),
