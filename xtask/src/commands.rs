@@ -17,7 +17,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 20] = [
+const COMMANDS: [Command; 21] = [
     Command {
         name: "test",
         takes: "[--all]",
@@ -80,6 +80,12 @@ const COMMANDS: [Command; 20] = [
         takes: "[SECTION|LINES|WORDS]",
         about: "run everyday commands inside and outside the sandbox, and compare their ends",
         run: whole::everyday,
+    },
+    Command {
+        name: "sessions",
+        takes: "[WORDS]",
+        about: "do a hundred sessions of a working day inside and outside the sandbox, and compare what is left",
+        run: whole::sessions,
     },
     Command {
         name: "apps",

@@ -12,9 +12,9 @@ struct Whole {
     takes: &'static str,
     /// The variable that has the whole tried, with the part as its value.
     variable: &'static str,
-    /// The test's target, and its name if the target has others.
+    /// The test's target, and its name.
     target: &'static str,
-    test: &'static [&'static str],
+    test: &'static str,
 }
 
 /// Tries the corpus of everyday commands, plainly and by gyrus: all lines, or some.
@@ -25,7 +25,20 @@ pub(crate) fn everyday(arguments: &[String]) -> anyhow::Result<()> {
         takes: "a section, line numbers like 3,7, or words in quotes",
         variable: "GYRUS_EVERYDAY",
         target: "everyday",
-        test: &[],
+        test: "commands_pass_and_end_as_outside",
+    };
+    whole.run(arguments)
+}
+
+/// Tries the everyday sessions, outside and by gyrus: all, or some.
+pub(crate) fn sessions(arguments: &[String]) -> anyhow::Result<()> {
+    let whole = Whole {
+        command: "sessions",
+        package: "gyrus",
+        takes: "words of the names of sessions, in quotes",
+        variable: "GYRUS_SESSIONS",
+        target: "everyday",
+        test: "sessions_end_as_outside_and_do_not_ask",
     };
     whole.run(arguments)
 }
@@ -38,7 +51,7 @@ pub(crate) fn attacks(arguments: &[String]) -> anyhow::Result<()> {
         takes: "words of a goal, in quotes",
         variable: "GYRUS_OFFICE",
         target: "attacks",
-        test: &["attacks_reach_nothing_in_the_rest"],
+        test: "attacks_reach_nothing_in_the_rest",
     };
     whole.run(arguments)
 }
@@ -51,7 +64,7 @@ pub(crate) fn wire(arguments: &[String]) -> anyhow::Result<()> {
         takes: "words of the names of cases, in quotes",
         variable: "GYRUS_WIRE",
         target: "wire",
-        test: &["misbehaving_servers_end_well"],
+        test: "misbehaving_servers_end_well",
     };
     whole.run(arguments)
 }
@@ -68,7 +81,7 @@ impl Whole {
             ))),
         };
         let test = ["test", "--quiet", "--package", self.package, "--test"];
-        let test = [&test[..], &[self.target, "--", "--nocapture"], self.test].concat();
+        let test = [&test[..], &[self.target, "--", "--nocapture", self.test]].concat();
         let status = repository::cargo(&test)?
             .env(self.variable, only)
             .status()?;

@@ -69,7 +69,7 @@ impl Missing {
     }
 }
 
-fn is_there(program: &str) -> bool {
+pub(crate) fn is_there(program: &str) -> bool {
     let script = match program.split_once(' ') {
         Some(_) => format!("{program} --version"),
         None => format!("command -v {program}"),

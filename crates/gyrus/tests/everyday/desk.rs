@@ -79,6 +79,11 @@ impl Original {
         assert!(made.unwrap().success());
         Self { folder }
     }
+
+    /// The folder of all desks and sessions.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
 }
 
 fn base() -> PathBuf {
@@ -103,7 +108,7 @@ pub(crate) struct Desk<'a> {
 
 impl<'a> Desk<'a> {
     pub(crate) fn new(original: &'a Original, name: &str) -> Self {
-        let folder = original.folder.path().join(name);
+        let folder = original.folder().join(name);
         for side in ["outside", "inside"] {
             home(&folder.join(side).join("home"));
         }
@@ -117,7 +122,7 @@ impl<'a> Desk<'a> {
 
     /// Puts a fresh copy of the project in place of what a line left.
     fn copy(&self, side: &str) -> PathBuf {
-        let original = self.original.folder.path().join("original");
+        let original = self.original.folder().join("original");
         for part in ["project", "project.remote.git"] {
             let place = self.side(side).join(part);
             if place.exists() {
@@ -234,7 +239,7 @@ impl<'a> Desk<'a> {
 }
 
 /// A home as people have them: an identity for git, caches, toolchains.
-fn home(folder: &Path) {
+pub(crate) fn home(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     let identity = "[user]\n\tname = Ada Example\n\temail = ada@example.org\n";
     fs::write(folder.join(".gitconfig"), identity).unwrap();
@@ -251,7 +256,7 @@ fn home(folder: &Path) {
 }
 
 /// As the tool `shell` composes it.
-fn path() -> String {
+pub(crate) fn path() -> String {
     let path = env::var("PATH").unwrap_or_default();
     let mut folders: Vec<&str> = Vec::new();
     let standard = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -277,7 +282,7 @@ calls = [{{ tool = "finish", arguments = {{ reached = true, answer = "tried" }} 
     )
 }
 
-fn end(status: ExitStatus) -> End {
+pub(crate) fn end(status: ExitStatus) -> End {
     match (status.code(), status.signal()) {
         (Some(code), _) => End::Code(code),
         (None, signal) => End::Signal(signal.unwrap_or_default()),
@@ -324,7 +329,7 @@ fn told_end(said: &str) -> Option<End> {
     said.lines().rev().find_map(end_in)
 }
 
-fn end_in(last: &str) -> Option<End> {
+pub(crate) fn end_in(last: &str) -> Option<End> {
     let number = |prefix: &str| {
         let number = last.strip_prefix(prefix)?.strip_suffix(']')?;
         number.parse::<i32>().ok()

@@ -1,7 +1,8 @@
 //! Everyday commands pass unasked in the default mode, and end in the sandbox as they do outside.
 //!
 //! Each line of `tests/lines/corpus/everyday.txt` is run in a fresh copy of a small project,
-//! plainly and by gyrus, and the two ends are compared. `cargo xtask everyday` runs all of them.
+//! plainly and by gyrus, and the two ends are compared. `cargo xtask everyday` runs all of them, and
+//! `cargo xtask sessions` whole sessions.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,6 +11,7 @@
 
 mod corpus;
 mod desk;
+mod sessions;
 mod table;
 
 use std::{
@@ -102,4 +104,16 @@ fn commands_pass_and_end_as_outside() {
     if only.is_none_or(|only| only.is_empty()) {
         table.must_hold(WANTED_PER_CENT);
     }
+}
+
+/// A sample, or all, or those whose name has the words of `GYRUS_SESSIONS`, which `cargo xtask sessions` sets.
+#[test]
+fn sessions_end_as_outside_and_do_not_ask() {
+    let only = std::env::var("GYRUS_SESSIONS").ok();
+    let original = Original::lay_out();
+    if !Desk::new(&original, "probe").sandbox_holds() {
+        println!("skipped: no sandbox holds on this machine");
+        return;
+    }
+    sessions::hold(&original, only.as_deref());
 }
