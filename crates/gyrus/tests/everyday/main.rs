@@ -106,7 +106,8 @@ fn commands_pass_and_end_as_outside() {
     }
 }
 
-/// A sample, or all, or those whose name has the words of `GYRUS_SESSIONS`, which `cargo xtask sessions` sets.
+/// One of each kind, or all, or those whose name has the words of `GYRUS_SESSIONS`, which `cargo xtask
+/// sessions` sets.
 #[test]
 fn sessions_end_as_outside_and_do_not_ask() {
     let only = std::env::var("GYRUS_SESSIONS").ok();

@@ -556,12 +556,13 @@ fn told(directory: &GitDirectory, carried: &CarryRecord) -> Vec<String> {
             .iter()
             .map(|under| format!("`{under}`"))
             .collect();
+        let under = match under.join(", ") {
+            none if none.is_empty() => none,
+            under => format!(" What the command made of it is kept under {under}."),
+        };
         format!(
-            "`{}` in `{name}` stays as somebody else left it: {}. What the command made of it is \
-             kept under {}.",
-            kept.what,
-            kept.reason,
-            under.join(", ")
+            "`{}` in `{name}` stays as somebody else left it: {}.{under}",
+            kept.what, kept.reason
         )
     });
     carried.notes.iter().cloned().chain(kept).collect()

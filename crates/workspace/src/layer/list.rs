@@ -12,7 +12,7 @@ use std::{
 
 use gyrus_contract::{ChangedPath, PathChange};
 use rustix::{
-    fs::{FileType, OFlags, Stat, getxattr},
+    fs::{FileType, Mode, OFlags, Stat, getxattr},
     io::Errno,
 };
 
@@ -67,38 +67,63 @@ impl CallLayer {
         Ok(listed)
     }
 
-    /// Removes paths from the layer that may not be moved into the folder. A deleted or replaced
-    /// folder is one unit: if a path in it may not be moved, all of it stays as it was.
+    /// Removes paths from the layer that may not be moved into the folder. Of a deleted folder that holds
+    /// one, everything else is deleted; a replaced one stays as it was.
     ///
     /// # Errors
-    /// When something cannot be removed.
+    /// When something cannot be read or removed.
     pub fn leave_out(&self, listed: &mut LayerChanges, paths: &[&Path]) -> Result<(), LayerError> {
-        let upper = RootFolder::open(&self.upper())?;
+        let (upper, lower) = self.roots()?;
         let paths: BTreeSet<&Path> = paths.iter().copied().collect();
         let is_left = |path: &Path| path.ancestors().any(|above| paths.contains(above));
         let holds_one = |path: &Path| {
             let mut after = paths.range::<Path, _>((Bound::Included(path), Bound::Unbounded));
             after.next().is_some_and(|one| one.starts_with(path))
         };
+        let mut split = Vec::new();
         listed.steps.retain(|step| match step {
             LayerStep::Take { path, .. } | LayerStep::Swap { path, .. } => {
-                !is_left(path) && !holds_one(path)
+                let is_split = !is_left(path) && holds_one(path);
+                if is_split && matches!(step, LayerStep::Take { .. }) {
+                    split.push(path.clone());
+                }
+                !is_left(path) && !is_split
             }
             LayerStep::Put { path, .. } | LayerStep::Mode { path, .. } => !is_left(path),
         });
-        let mut inner: Vec<&Path> = paths
-            .iter()
-            .copied()
-            .filter(|path| {
-                listed.steps.iter().any(|step| match step {
-                    LayerStep::Put { path: whole, .. } => path.starts_with(whole),
-                    _ => false,
-                })
-            })
-            .collect();
+        while let Some(folder) = split.pop() {
+            // In place of the mark that hides it stands a folder that takes what is deleted.
+            if upper.stat(&folder)?.is_some() {
+                upper.remove_file(&folder)?;
+            }
+            upper.make_folder(&folder, Mode::RWXU)?;
+            for name in lower.names(&folder)? {
+                let path = folder.join(name);
+                if is_left(&path) {
+                    continue;
+                }
+                if holds_one(&path) {
+                    split.push(path);
+                } else if let (Some(old), Some(before)) =
+                    (lower.stat(&path)?, stamp(&lower, &path)?)
+                {
+                    let inode = old.st_ino;
+                    listed.steps.push(LayerStep::Take {
+                        path,
+                        inode,
+                        before,
+                    });
+                }
+            }
+        }
+        let is_new = |path: &Path| {
+            let mut steps = listed.steps.iter();
+            steps.any(
+                |step| matches!(step, LayerStep::Put { path: new, .. } if path.starts_with(new)),
+            )
+        };
         // The contents of a folder before the folder itself.
-        inner.reverse();
-        for path in inner {
+        for path in paths.iter().rev().filter(|path| is_new(path)) {
             match upper.stat(path)? {
                 None => {}
                 Some(stat) if is_folder(&stat) => {

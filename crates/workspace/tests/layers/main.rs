@@ -340,6 +340,28 @@ fn what_was_changed_since_is_left_alone() {
     assert_eq!(fs::read(world.work().join("a/gone")).unwrap(), b"before\n");
 }
 
+#[test]
+fn of_a_deleted_folder_all_but_what_is_left_out_goes_and_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::at(folder.path());
+    for path in ["old/x/y", "old/x/.git", "old/z/deep", "old/top"] {
+        world.write("work", path, "before\n");
+    }
+    let layer = CallLayer::create(&world.layer(), &world.work()).unwrap();
+    let mode = Mode::from_raw_mode(0);
+    let mark = layer.upper().join("old");
+    mknodat(CWD, mark, FileType::CharacterDevice, mode, 0).unwrap();
+    let mut listed = layer.list().unwrap();
+    let left: &[&Path] = &[Path::new("old/x/.git")];
+    layer.leave_out(&mut listed, left).unwrap();
+    let applied = layer.apply(listed, &MovedPaths::new(), &mut || {}).unwrap();
+    assert!(applied.refused.is_empty(), "{:?}", applied.refused);
+    let there = |path: &str| world.work().join(path).exists();
+    assert!(there("old/x/.git") && !there("old/x/y") && !there("old/z") && !there("old/top"));
+    take_back(&world.work(), &[applied.kept], true, &mut || {}).unwrap();
+    assert!(there("old/x/y") && there("old/x/.git") && there("old/z/deep") && there("old/top"));
+}
+
 /// Number of files that a command and a person change at the same time.
 const SHARED: usize = 12;
 

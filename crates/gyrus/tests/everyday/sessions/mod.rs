@@ -25,9 +25,6 @@ use crate::{corpus::is_there, desk::Original};
 /// Sessions at once; they wait for the disk mostly.
 const AT_ONCE: usize = 3;
 
-/// Each so many sessions, one is in the sample.
-const SAMPLE_STEP: usize = 9;
-
 #[derive(Deserialize)]
 struct Sheet {
     places: Vec<String>,
@@ -116,6 +113,8 @@ impl Step {
 /// A kind of work in a project at a place.
 struct Session {
     number: usize,
+    /// Whether it stands for the others of its kind.
+    is_sample: bool,
     kind: Kind,
     project: Project,
     place: String,
@@ -126,12 +125,15 @@ impl Session {
     fn all() -> Vec<Self> {
         let sheet: Sheet = toml::from_str(include_str!("sessions.toml")).unwrap();
         let mut sessions: Vec<Self> = Vec::new();
-        for kind in &sheet.kind {
+        for (index, kind) in sheet.kind.iter().enumerate() {
             for number in 0..kind.count {
                 let commits = &sheet.commits[number % sheet.commits.len()];
                 let project = &sheet.project[number % sheet.project.len()];
                 let place = &sheet.places[(number + number / 8) % sheet.places.len()];
-                sessions.push(Self::new(sessions.len(), (kind, project), commits, place));
+                sessions.push(Self {
+                    is_sample: number == index % kind.count,
+                    ..Self::new(sessions.len(), (kind, project), commits, place)
+                });
             }
         }
         sessions
@@ -158,6 +160,7 @@ impl Session {
         kind.steps = steps.collect();
         let mut session = Self {
             number,
+            is_sample: false,
             kind,
             project: project.clone(),
             place: place.to_owned(),
@@ -194,13 +197,15 @@ struct Came {
     differences: String,
 }
 
-/// Tries a sample of the sessions, or those whose name has some words, or all if there are none.
+/// Tries one session of each kind, or those whose name has some words, or all if there are none.
 pub(crate) fn hold(original: &Original, only: Option<&str>) {
     let sessions = Session::all().into_iter().filter(|session| match only {
-        None => session.number.is_multiple_of(SAMPLE_STEP),
+        None => session.is_sample,
         Some(words) => session.name().contains(words),
     });
     let (skipped, sessions): (Vec<_>, Vec<_>) = sessions.partition(Session::lacks_a_program);
+    let known = sessions.len() + skipped.len();
+    assert_ne!(known, 0, "no session has these words in its name");
     let clock = world::clock(original);
     let sessions = Mutex::new(sessions.into_iter());
     let (came, done) = (Mutex::new(Vec::new()), AtomicUsize::new(0));

@@ -32,7 +32,7 @@ pub(super) fn script(session: &Session) -> String {
             script += &format!("{name} = {value}\n");
         }
     };
-    let shell = |line: &str| json!([{ "tool": "shell", "arguments": { "command": line, "timeout_seconds": 1800 } }]);
+    let shell = |line: &str| json!([{ "tool": "shell", "arguments": { "command": line, "timeout_seconds": 7200 } }]);
     let mut serving = Vec::new();
     let mut sub_runs = Vec::new();
     for (index, step) in session.kind.steps.iter().enumerate() {

@@ -43,8 +43,10 @@ echo 'a library' > lib/a.txt
 "#;
 
 /// What git knows, but for times and names of commits.
-const LOOK: &str = "git log --all --format='%D|%s|%b|%an|%ae|%T' | sort; git status --porcelain; \
-    git stash list --format=%gs; git worktree list | wc -l; git fsck 2>&1; git config --local --list";
+const LOOK: &str = "git log --all --format='%s|%b|%an|%ae|%T' | sort -u; \
+    git for-each-ref --format='%(refname) %(objecttype) %(tree) %(*tree)'; git status --porcelain -b; \
+    git stash list --format=%gs; git worktree list | wc -l; git fsck --no-dangling 2>&1; \
+    git config --local --list";
 
 /// Compiles the library that sets clocks; `None` where no compiler does.
 pub(super) fn clock(original: &Original) -> Option<PathBuf> {
