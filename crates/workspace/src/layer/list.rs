@@ -81,15 +81,16 @@ impl CallLayer {
             after.next().is_some_and(|one| one.starts_with(path))
         };
         let mut split = Vec::new();
-        listed.steps.retain(|step| match step {
-            LayerStep::Take { path, .. } | LayerStep::Swap { path, .. } => {
-                let is_split = !is_left(path) && holds_one(path);
-                if is_split && matches!(step, LayerStep::Take { .. }) {
-                    split.push(path.clone());
-                }
-                !is_left(path) && !is_split
+        listed.steps.retain(|step| {
+            let path = step.path();
+            let is_whole = match step {
+                LayerStep::Take { .. } | LayerStep::Swap { .. } => !holds_one(path),
+                LayerStep::Put { .. } | LayerStep::Mode { .. } => true,
+            };
+            if !is_whole && !is_left(path) && matches!(step, LayerStep::Take { .. }) {
+                split.push(path.to_owned());
             }
-            LayerStep::Put { path, .. } | LayerStep::Mode { path, .. } => !is_left(path),
+            is_whole && !is_left(path)
         });
         while let Some(folder) = split.pop() {
             // In place of the mark that hides it stands a folder that takes what is deleted.
@@ -104,15 +105,8 @@ impl CallLayer {
                 }
                 if holds_one(&path) {
                     split.push(path);
-                } else if let (Some(old), Some(before)) =
-                    (lower.stat(&path)?, stamp(&lower, &path)?)
-                {
-                    let inode = old.st_ino;
-                    listed.steps.push(LayerStep::Take {
-                        path,
-                        inode,
-                        before,
-                    });
+                } else {
+                    listed.steps.extend(deletion(&lower, path)?);
                 }
             }
         }
@@ -135,6 +129,17 @@ impl CallLayer {
         }
         Ok(())
     }
+}
+
+/// Returns the step that deletes an entry of the folder, if it is there.
+fn deletion(lower: &RootFolder<'_>, path: PathBuf) -> Result<Option<LayerStep>, LayerError> {
+    let inode = lower.stat(&path)?.map(|old| old.st_ino);
+    let step = inode.zip(stamp(lower, &path)?);
+    Ok(step.map(|(inode, before)| LayerStep::Take {
+        path,
+        inode,
+        before,
+    }))
 }
 
 struct LayerWalk {
@@ -235,14 +240,7 @@ impl LayerWalk {
     fn take(&mut self, path: PathBuf, old: &Stat) -> Result<(), LayerError> {
         self.say(&path, PathChange::Deleted)?;
         self.say_inner(false, &path, old, PathChange::Deleted)?;
-        if let Some(before) = stamp(&self.lower, &path)? {
-            let inode = old.st_ino;
-            self.listed.steps.push(LayerStep::Take {
-                path,
-                inode,
-                before,
-            });
-        }
+        self.listed.steps.extend(deletion(&self.lower, path)?);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! What is left of a session: what its commands said, the files, and what git knows.
+//! The traces of a session: what its commands said, the files, and what git knows.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ const SHOWN: usize = 600;
 
 #[derive(Default)]
 pub(super) struct Trace {
-    /// Of each command, with how it ended.
+    /// Output of each command, with how it ended.
     pub(super) said: Vec<String>,
     /// Each with its kind, rights and content.
     files: BTreeMap<PathBuf, String>,

@@ -42,7 +42,7 @@ echo old > alt.txt
 echo 'a library' > lib/a.txt
 "#;
 
-/// What git knows, but for times and names of commits.
+/// Prints what git knows, but for times and names of commits.
 const LOOK: &str = "git log --all --format='%s|%b|%an|%ae|%T' | sort -u; \
     git for-each-ref --format='%(refname) %(objecttype) %(tree) %(*tree)'; git status --porcelain -b; \
     git stash list --format=%gs; git worktree list | wc -l; git fsck --no-dangling 2>&1; \
