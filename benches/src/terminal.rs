@@ -260,19 +260,19 @@ fn serve(lines: usize) -> anyhow::Result<(u16, mpsc::Receiver<Instant>)> {
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let (sender, left) = (sender.clone(), Arc::clone(&left));
-            thread::spawn(move || answer(client, &left, &sender));
+            thread::spawn(move || answer(&client, &left, &sender));
         }
     });
     Ok((port, sent))
 }
 
 fn answer(
-    mut client: TcpStream,
+    mut client: &TcpStream,
     left: &AtomicUsize,
     sent: &mpsc::Sender<Instant>,
 ) -> io::Result<()> {
     client.set_nodelay(true)?;
-    let mut request = BufReader::new(client.try_clone()?);
+    let mut request = BufReader::new(client);
     let (mut line, mut length) = (String::new(), 0);
     request.read_line(&mut line)?;
     let asks = line.starts_with("POST");
@@ -311,7 +311,7 @@ fn head(kind: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n")
 }
 
-fn event(client: &mut TcpStream, delta: &Value, end: Option<&str>) -> io::Result<()> {
+fn event(client: &mut impl Write, delta: &Value, end: Option<&str>) -> io::Result<()> {
     let choice = json!({ "index": 0, "delta": delta, "finish_reason": end });
     let mut chunk =
         json!({ "id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice] });
@@ -322,7 +322,7 @@ fn event(client: &mut TcpStream, delta: &Value, end: Option<&str>) -> io::Result
 }
 
 /// Sends a reply token by token, each with the white space before it, as models do.
-fn stream(client: &mut TcpStream, sent: &mpsc::Sender<Instant>) -> io::Result<()> {
+fn stream(client: &mut impl Write, sent: &mpsc::Sender<Instant>) -> io::Result<()> {
     let mut tokens = vec![FIRST];
     let mut rest = MARKDOWN;
     while !rest.is_empty() {

@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU16, Ordering},
@@ -78,7 +78,7 @@ impl Drop for Database {
 fn serve(
     mut client: &TcpStream,
     rows: &Mutex<BTreeMap<String, String>>,
-    clock: &PathBuf,
+    clock: &Path,
 ) -> std::io::Result<()> {
     for line in BufReader::new(client).lines() {
         let line = line?;

@@ -174,7 +174,9 @@ impl Session {
         let kind = &mut self.kind;
         let texts = kind.steps.iter_mut().flat_map(Step::texts);
         let texts = texts.chain([&mut kind.agree]).chain(kind.env.values_mut());
-        texts.for_each(|text| *text = text.replace(word, value));
+        for text in texts {
+            *text = text.replace(word, value);
+        }
     }
 
     fn name(&self) -> String {
@@ -212,10 +214,8 @@ pub(crate) fn hold(original: &Original, only: Option<&str>) {
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
-                loop {
-                    let Some(session) = sessions.lock().next() else {
-                        break;
-                    };
+                let next = || sessions.lock().next();
+                while let Some(session) = next() {
                     let one = try_session(original, session, clock.as_deref());
                     came.lock().extend(one);
                     done.fetch_add(1, Ordering::Relaxed);

@@ -115,7 +115,7 @@ pub(super) fn read(journal: &Path, trace: &mut Trace) -> usize {
     }
     runs.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     for (said, end) in runs.into_iter().flat_map(|(.., said)| said) {
-        trace.add(&said, end);
+        trace.add(&said, &end);
     }
     questions
 }

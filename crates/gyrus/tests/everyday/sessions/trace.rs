@@ -22,7 +22,7 @@ pub(super) struct Trace {
 
 impl Trace {
     /// Adds what a command said. Names of commits and times differ each time.
-    pub(super) fn add(&mut self, said: &str, end: impl std::fmt::Display) {
+    pub(super) fn add(&mut self, said: &str, end: &impl std::fmt::Display) {
         let mut text = String::new();
         for part in said
             .trim_end()

@@ -220,7 +220,7 @@ impl World {
         let status = shell.status().unwrap();
         trace.add(
             &String::from_utf8_lossy(&fs::read(log).unwrap()),
-            end(status),
+            &end(status),
         );
     }
 
@@ -268,7 +268,7 @@ impl World {
         let questions = read(&self.beside.join("home/journal"), &mut trace);
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            trace.add(&said, format!("gyrus ended with {}", output.status));
+            trace.add(&said, &format!("gyrus ended with {}", output.status));
         }
         (self.ended(session, trace), questions)
     }
