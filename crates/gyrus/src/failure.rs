@@ -220,6 +220,9 @@ impl From<KernelError> for Failure {
             }
             KernelError::NotARun { .. } => Failure::usage(error),
             KernelError::Moved(moved) => moved.into(),
+            KernelError::NoStep { run, .. } => {
+                Failure::usage(error).hint(format!("see its steps: gyrus show {}", run.short()))
+            }
         }
     }
 }

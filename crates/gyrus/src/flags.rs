@@ -17,9 +17,35 @@ use serde::{
 };
 
 use crate::{
+    Gyrus,
+    config::Config,
     failure::{Failure, parsed},
     screen,
 };
+
+/// Servers of tools beside those of the configuration.
+#[derive(Default, Args)]
+pub(crate) struct ServerFlags {
+    /// Also start the servers of tools of this file: {"mcpServers": {"NAME": {"command": …}}}
+    #[arg(long, value_name = "FILE")]
+    mcp_config: Option<PathBuf>,
+}
+
+impl ServerFlags {
+    /// Returns the configuration, with these servers.
+    pub(crate) fn config(&self, gyrus: &Gyrus) -> Result<Config, Failure> {
+        let mut config = gyrus.config()?;
+        if let Some(file) = &self.mcp_config {
+            let unusable = format!("the servers of {} cannot be used", file.display());
+            let text = gyrus_process::read_regular_text(file)
+                .map_err(|error| Failure::usage(&unusable).because(&error))?;
+            let servers = gyrus_mcp::own_servers(&text);
+            let wrong = |why| Failure::usage(format!("{unusable}: {why}"));
+            config.mcp.extend(servers.map_err(wrong)?);
+        }
+        Ok(config)
+    }
+}
 
 pub(crate) fn judge(flags: &RunFlags) -> Result<Option<Judge>, Failure> {
     let judge = flags.judge.as_deref();

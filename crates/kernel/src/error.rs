@@ -28,6 +28,9 @@ pub enum KernelError {
     /// The workspace is no longer where it was.
     #[error(transparent)]
     Moved(#[from] WorkspaceMoved),
+    /// The step to fork from does not exist or is not complete.
+    #[error("run {run} has no complete step {step}; the last one is {last}")]
+    NoStep { run: RunId, step: u32, last: u32 },
     /// A person stopped all runs, and nobody has lifted the stop.
     #[error(transparent)]
     Latched(#[from] AllStopped),

@@ -193,10 +193,10 @@ impl ForkSource {
                 _ => {}
             }
         }
-        let complete = position.last.map_or(0, |last| last.cycle);
-        Err(KernelError::NotARun {
+        Err(KernelError::NoStep {
             run,
-            reason: format!("it has no complete cycle {cycle}; the last one is {complete}"),
+            step: cycle,
+            last: position.last.map_or(0, |last| last.cycle),
         })
     }
 

@@ -62,7 +62,8 @@ pub(crate) fn guarded(endpoints: Vec<Endpoint>, app: Arc<App>) -> Router {
     }
     router
         .method_not_allowed_fallback(|app: State<Arc<App>>, request: Request| async move {
-            let error = ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this cannot be done here");
+            let error = format!("this address takes no {} request", request.method());
+            let error = ApiError::new(StatusCode::METHOD_NOT_ALLOWED, error);
             refused(&app, &request, error)
         })
         .fallback(|app: State<Arc<App>>, request: Request| async move {

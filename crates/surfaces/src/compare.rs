@@ -6,7 +6,10 @@ use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{CallEnd, Entry, log_name, summary};
 use serde_json::Value;
 
-use crate::{page::first_words, projection::stored};
+use crate::{
+    page::{first_argument, first_words},
+    projection::stored,
+};
 
 /// Maximum number of calls of a run that are compared.
 const MAX_CALLS: usize = 5_000;
@@ -151,7 +154,10 @@ impl CallCollector<'_> {
                 run: self.run,
                 seq,
                 step: called.effect.cycle_number(),
-                gist: words(&called.call.arguments),
+                gist: first_words(
+                    &first_argument(&called.call.arguments).unwrap_or_default(),
+                    GIST,
+                ),
                 decision: "",
                 result: String::new(),
                 failed: false,
@@ -205,19 +211,6 @@ impl CallCollector<'_> {
         }
         Digest::of_json(&(tool, text))
     }
-}
-
-fn words(arguments: &Value) -> String {
-    let value = arguments.as_object().and_then(|all| all.values().next());
-    let text = value.map_or_else(
-        || arguments.to_string(),
-        |value| {
-            value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned)
-        },
-    );
-    first_words(&text, GIST)
 }
 
 /// A row of a comparison: for each run the place of its call; `None` where it made no such call.

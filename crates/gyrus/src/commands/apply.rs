@@ -14,7 +14,7 @@ use crate::{Gyrus, exit::Code, failure::Failure, inside_run, new_run};
 use gyrus::runtime;
 use gyrus_surfaces::{console::put, terminal};
 
-/// Make what a run changed in its own folder in this one too
+/// Change this folder as a run changed its own
 ///
 /// For a run that worked in a copy of this folder: gyrus --fleet ADDRESS apply last. Nothing is changed
 /// if something here is not as it was when the folder was uploaded. Left alone are git's own files, and

@@ -58,7 +58,7 @@ pub(crate) struct LookCommand {
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1280x800", value_parser = size)]
     size: (u32, u32),
 
-    /// Device pixels a CSS pixel
+    /// Device pixels for each CSS pixel
     #[arg(long, value_name = "RATIO", default_value_t = 1.0, value_parser = density)]
     density: f64,
 }

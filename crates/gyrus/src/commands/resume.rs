@@ -16,7 +16,7 @@ use crate::{
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
-    flags::{self, ChangeFlags, OutputFlags},
+    flags::{self, ChangeFlags, OutputFlags, ServerFlags},
     hooks, inside_run,
     kernels::{self, RunContext},
     mcp::{ServerSet, StartSurroundings},
@@ -30,12 +30,12 @@ use gyrus_surfaces::{console::put, terminal, trace_file::TracePurpose, watching:
 /// Without RUN you choose among the sessions of this folder. From one that is over, a conversation
 /// goes on.
 ///
-/// After a crash, a limit, a pause, a stop or an answered question. What was done is not done
-/// again.
+/// A run can go on after a crash, a limit, a pause, a stop or an answered question. What was done is
+/// not done again.
 ///
 /// From a record, a run that was imported or copied from elsewhere, a new run of yours begins in the
-/// folder that you name, under your settings. It knows the old one's goal and conversation as text that
-/// nobody vouches for; answers and grants do not count.
+/// folder that you name, under your settings. It knows the old one's goal and conversation as untrusted
+/// text; answers and grants do not count.
 #[derive(Args)]
 pub(crate) struct Resume {
     #[command(flatten)]
@@ -49,6 +49,8 @@ pub(crate) struct Resume {
     /// The value of a variable whose value the run was given with --env, NAME=VALUE
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
+    #[command(flatten)]
+    servers: ServerFlags,
     #[command(flatten)]
     changes: ChangeFlags,
     #[command(flatten)]
@@ -67,6 +69,7 @@ impl Resume {
             take: false,
             workdir: None,
             env: Vec::new(),
+            servers: ServerFlags::default(),
             changes,
             output: OutputFlags::as_json(),
             correlation,
@@ -82,15 +85,6 @@ impl Resume {
     pub(crate) fn with(mut self, run: RunId) -> Self {
         self.run = RunArgument::of(run);
         self
-    }
-
-    /// Returns the handling of a process that still drives the run.
-    fn how(&self) -> LockWait {
-        if self.take {
-            LockWait::KillHolder
-        } else {
-            LockWait::IfFree
-        }
     }
 
     /// Starts a new run that continues the memory of a record.
@@ -121,12 +115,14 @@ impl Resume {
         ))?;
         // It is not a person's word here, and vouches for nothing.
         let goal = Text::new(goal.text, Origin::Run);
-        let (flags, output) = self.run_flags();
-        Run::after(run, goal, flags, output).execute(gyrus)
+        let (flags, output, servers) = self.run_flags();
+        let mut begun = Run::after(run, goal, flags, output);
+        begun.servers = servers;
+        begun.execute(gyrus)
     }
 
     /// Returns the flags for new runs that begin instead.
-    pub(crate) fn run_flags(self) -> (RunFlags, OutputFlags) {
+    pub(crate) fn run_flags(self) -> (RunFlags, OutputFlags, ServerFlags) {
         let flags = RunFlags {
             model: self.changes.model,
             workdir: self.workdir,
@@ -134,13 +130,13 @@ impl Resume {
             limits: self.changes.limits,
             ..RunFlags::default()
         };
-        (flags, self.output)
+        (flags, self.output, self.servers)
     }
 
-    /// Checks that no folder is named for a run that has its own.
-    fn check_workdir(&self) -> Result<(), Failure> {
+    /// Checks that a run's own folder is there, and that no other is named for it.
+    fn check_folder(&self, before: &StandingRun) -> Result<(), Failure> {
         if self.workdir.is_none() {
-            return Ok(());
+            return Ok(check_workspace(&before.started.workspace)?);
         }
         let failure = Failure::usage("a run goes on in its own folder");
         Err(failure.hint("leave --workdir out; it is for records from elsewhere"))
@@ -150,23 +146,26 @@ impl Resume {
         inside_run::refuse("resume a run")?;
         stopped::check(gyrus)?;
         flags::announce(&self.changes.approvals)?;
-        let (home, config) = (gyrus.home()?, gyrus.config()?);
+        let (home, config) = (gyrus.home()?, self.servers.config(gyrus)?);
         let store = home.store()?;
         let run = self.run.find(gyrus, &store)?;
         let before = StandingRun::read(&store, run)?;
         if is_record(&store, run) {
             return self.begin_from(gyrus, &store, &before);
         }
-        self.check_workdir()?;
-        check_workspace(&before.started.workspace)?;
+        self.check_folder(&before)?;
         let runtime = drive::runtime()?;
-        let named = &self.changes.model;
-        let model = setup::models_again(&runtime, gyrus, &config, named, &before)?;
+        let model = setup::models_again(&runtime, gyrus, &config, &self.changes.model, &before)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         hooks::settle(gyrus, &home, &before.started.workspace, at_terminal)?;
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);
+        let how = if self.take {
+            LockWait::KillHolder
+        } else {
+            LockWait::IfFree
+        };
         let trace = drive::open_trace(&self.output, TracePurpose::Resumed)?;
         let options = ScreenOptions::of(before.started.screen.as_ref());
         options.as_ref().map_or(Ok(()), ScreenOptions::warn)?;
@@ -194,7 +193,7 @@ impl Resume {
                 typed: &self.env,
             };
             let kernel = kernels::kernel(&around, store.clone(), ready, live, run_context)?;
-            let ready = kernel.take(run, self.how(), changes)?;
+            let ready = kernel.take(run, how, changes)?;
             let drive = Drive {
                 gyrus,
                 store,

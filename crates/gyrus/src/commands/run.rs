@@ -20,7 +20,7 @@ use crate::{
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
-    flags::{self, OutputFlags},
+    flags::{self, OutputFlags, ServerFlags},
     kernels::{self, RunContext},
     learning,
     mcp::{PromptName, ServerSet, StartSurroundings, prompt_argument},
@@ -56,7 +56,7 @@ pub(crate) struct Run {
     #[arg(long, conflicts_with = "continues")]
     ephemeral: bool,
     /// Let a worker of this fleet reach it, and watch: nats://HOST:PORT?monitor=PORT, or `local`
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["continues", "ephemeral"])]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["continues", "ephemeral", "mcp_config"])]
     fleet: Option<String>,
     /// With --fleet: work in a copy of this folder, which goes from machine to machine with the run;
     /// without it, in the folder of the same path on the worker's machine
@@ -65,9 +65,8 @@ pub(crate) struct Run {
     /// With --fleet: work in a clone of this folder's git remote, at the commit that is checked out
     #[arg(long, conflicts_with = "upload")]
     clone: bool,
-    /// Also start the servers of tools of this file: {"mcpServers": {"NAME": {"command": …}}}
-    #[arg(long, value_name = "FILE", conflicts_with = "fleet")]
-    mcp_config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) servers: ServerFlags,
     #[command(flatten)]
     request: RunRequest,
     #[command(flatten)]
@@ -163,7 +162,7 @@ impl Run {
             fleet: None,
             upload: false,
             clone: false,
-            mcp_config: None,
+            servers: ServerFlags::default(),
             request,
             output,
             ordered: None,
@@ -185,20 +184,6 @@ impl Run {
         Err(failure.hint("put the run into its queue with: --fleet ADDRESS"))
     }
 
-    /// Returns the configuration, with the servers that were named for this run.
-    fn config(&self, gyrus: &Gyrus) -> Result<Config, Failure> {
-        let mut config = gyrus.config()?;
-        if let Some(file) = &self.mcp_config {
-            let unusable = format!("the servers of {} cannot be used", file.display());
-            let text = gyrus_process::read_regular_text(file)
-                .map_err(|error| Failure::usage(&unusable).because(&error))?;
-            let servers = gyrus_mcp::own_servers(&text);
-            let wrong = |why| Failure::usage(format!("{unusable}: {why}"));
-            config.mcp.extend(servers.map_err(wrong)?);
-        }
-        Ok(config)
-    }
-
     pub(crate) fn execute(mut self, gyrus: &Gyrus) -> Result<Code, Failure> {
         self.check_place()?;
         stopped::check(gyrus)?;
@@ -207,7 +192,7 @@ impl Run {
         flags.no_memory |= self.ephemeral;
         flags.no_lessons |= self.ephemeral;
         flags::settle(flags)?;
-        let (home, config) = (gyrus.home()?, self.config(gyrus)?);
+        let (home, config) = (gyrus.home()?, self.servers.config(gyrus)?);
         if !self.ephemeral {
             learning::catch_up(&home, &config)?;
         }
@@ -241,7 +226,7 @@ impl Run {
         let choice = setup::models_for(&runtime, gyrus, &config, named, &new.loop_config)?;
         new.pins = choice.pins();
         // It may have been set up just now.
-        let config = self.config(gyrus)?;
+        let config = self.servers.config(gyrus)?;
         let trace = drive::open_trace(&self.output, TracePurpose::NewRun)?;
         let (home, _guard) = if self.ephemeral {
             let (home, guard) = state_folder::ephemeral(home)?;

@@ -213,7 +213,10 @@ impl ServerLocation {
 /// Returns the failure for a request that the server refused, with the server's words.
 fn refusal(status: u16, value: &Value) -> Failure {
     let error = value["error"].as_str().unwrap_or("it gave no reason");
-    let failure = Failure::failed(format!("the server refused ({status}): {error}"));
+    let failure = match status {
+        400 | 404 => Failure::usage(error),
+        _ => Failure::failed(format!("the server refused ({status}): {error}")),
+    };
     match value["hint"].as_str() {
         Some(hint) => failure.hint(hint),
         None => failure,

@@ -78,7 +78,7 @@ pub(crate) struct Serve {
     /// Maximum number of runs at once
     #[arg(long, value_name = "N", default_value_t = AT_ONCE)]
     at_once: NonZeroUsize,
-    /// Maximum number of runs of one agent at once; as many as in all if it is not given
+    /// Maximum number of runs of one agent at once (default: as --at-once)
     #[arg(long, value_name = "N")]
     per_agent: Option<NonZeroUsize>,
     /// Leave runs alone that other processes left unfinished
@@ -102,7 +102,7 @@ enum ServeCommand {
 /// Make, list and revoke tokens of programs
 #[derive(Args)]
 struct TokenFlags {
-    /// Name of a token to make
+    /// Name of a token to make; without it, the tokens are listed
     name: Option<String>,
     /// Scopes of its holder: read, act, approve; several, separated by commas
     #[arg(
@@ -253,53 +253,43 @@ impl TokenFlags {
         home.create_state()?;
         // A server that is at work holds them; without one they are changed here.
         let store = home.store()?;
-        if let Ok(tokens) = AccessTokens::open(&store) {
-            return self.change(&store, &tokens).await;
-        }
+        let own = AccessTokens::open(&store).ok();
         let server = ServerLocation::of(&home);
-        let mut out = output::standard();
         match (&self.name, self.revoke) {
             (None, _) => {
-                for token in server
-                    .get("/api/tokens")
-                    .await?
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                {
-                    out.json(token)?;
+                let tokens = match own {
+                    Some(_) => json!(AccessTokens::list(&store)?),
+                    None => server.get("/api/tokens").await?,
+                };
+                for token in tokens.as_array().into_iter().flatten() {
+                    output::standard().json(token)?;
                 }
             }
             (Some(name), true) => {
-                server.delete(&format!("/api/tokens/{name}")).await?;
-                put(&format!("the token `{name}` does not count any more\n"))?;
-            }
-            (Some(name), false) => {
-                let body = json!({"name": name, "scopes": self.scope});
-                let made = server.post("/api/tokens", &body).await?;
-                show_once(made["token"].as_str().unwrap_or_default())?;
-            }
-        }
-        Ok(Code::Reached)
-    }
-
-    /// Changes the tokens directly, where no server is at work.
-    async fn change(&self, store: &Store, tokens: &AccessTokens) -> Result<Code, Failure> {
-        match (&self.name, self.revoke) {
-            (None, _) => {
-                for token in AccessTokens::list(store)? {
-                    output::standard().json(&token)?;
-                }
-            }
-            (Some(name), true) => {
-                if tokens.revoke(name).await? == 0 {
-                    return Err(Failure::usage(format!("there is no token `{name}`")));
+                if let Some(own) = own {
+                    if own.revoke(name).await? == 0 {
+                        return Err(Failure::usage(format!("there is no token `{name}`")));
+                    }
+                } else {
+                    server.delete(&format!("/api/tokens/{name}")).await?;
                 }
                 put(&format!("the token `{name}` does not count any more\n"))?;
             }
+            (Some(name), false) if matches!(name.as_str(), "list" | "make" | "revoke") => {
+                let error = format!("`{name}` would be the name of a new token");
+                return Err(Failure::usage(error)
+                    .hint("to list them, give no name; to revoke one: NAME --revoke"));
+            }
             (Some(name), false) => {
-                let scopes = self.scope.iter().map(|scope| scope_named(scope));
-                show_once(&tokens.make(name, scopes.collect::<Result<_, _>>()?).await?)?;
+                let token = if let Some(own) = own {
+                    let scopes = self.scope.iter().map(|scope| scope_named(scope));
+                    json!(own.make(name, scopes.collect::<Result<_, _>>()?).await?)
+                } else {
+                    let body = json!({"name": name, "scopes": self.scope});
+                    server.post("/api/tokens", &body).await?["token"].take()
+                };
+                writeln!(output::standard(), "{}", token.as_str().unwrap_or_default())?;
+                put("it is not shown again; send it as `Authorization: Bearer`\n")?;
             }
         }
         Ok(Code::Reached)
@@ -312,12 +302,6 @@ fn scope_named(given: &str) -> Result<TokenScope, Failure> {
         let failure = Failure::usage(format!("there is no scope `{given}`"));
         failure.hint("the scopes are read, act and approve")
     })
-}
-
-fn show_once(token: &str) -> Result<(), Failure> {
-    writeln!(output::standard(), "{token}")?;
-    put("it is not shown again; send it as `Authorization: Bearer`\n")?;
-    Ok(())
 }
 
 /// Prints an address that admits another browser.

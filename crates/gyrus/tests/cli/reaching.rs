@@ -208,7 +208,7 @@ fn a_fork_goes_on_from_an_earlier_step() {
     world
         .gyrus(&["fork", "last", "--at", "9", "--in-place"])
         .exits(2)
-        .says("complete cycle 9");
+        .says("complete step 9");
     world
         .gyrus(&["fork", "last", "--at", "1", "--workdir", into])
         .exits(2)

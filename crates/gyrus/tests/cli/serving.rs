@@ -466,6 +466,25 @@ fn a_projects_servers_need_a_yes_for_this_very_file() {
 }
 
 #[test]
+fn a_run_is_resumed_with_the_servers_of_a_file() {
+    let world = asking_world("srv__echo", "message = \"hi\"", "");
+    let file = world.path("servers.json");
+    fs::write(&file, PROJECT).unwrap();
+    let file = file.to_str().unwrap();
+    let with = |arguments: &[&str], file: &str| {
+        world.gyrus(&[arguments, &["--mcp-config", file]].concat())
+    };
+    with(&["run", "go", "--on-ask", "park"], file).exits(5);
+    world.gyrus(&["approve", "last"]).exits(0);
+    with(&["resume", "last"], "nowhere.json")
+        .exits(2)
+        .says("the servers of nowhere.json cannot be used");
+    with(&["resume", "last"], file).exits(0);
+    assert_eq!(result(&world), "you said hi");
+    world.replays();
+}
+
+#[test]
 fn a_run_cannot_allow_servers_for_its_project() {
     let world = world("shell", "command = \"./allow\"", "");
     fs::write(world.work().join(".mcp.json"), PROJECT).unwrap();

@@ -205,8 +205,8 @@ pub struct VerificationFlags {
     /// up to three times; then the run counts as failed. Of oneOf, one or more forms may fit.
     #[arg(long, value_name = "SCHEMA", alias = "output-schema")]
     pub answer_schema: Option<GivenSchema>,
-    /// Required strength of the result: claimed, checked or verified (default: on a page, it is
-    /// looked again)
+    /// Required strength of the result: claimed, checked or verified (default: none; on a
+    /// page, it is looked again whether the goal is reached)
     ///
     /// claimed: the model says so. checked: your checks passed. verified: a model that did not do
     /// the work looks at the screen and agrees as well. Less than that counts as failed.
@@ -304,19 +304,19 @@ pub struct ContextFlags {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Limits")]
 pub struct LimitFlags {
-    /// At most so many steps
+    /// Maximum number of steps
     #[arg(long, alias = "max-turns", value_name = "N", value_parser = positive)]
     #[serde(alias = "steps")]
     pub max_steps: Option<u64>,
-    /// At most so many tokens, input and output together
+    /// Maximum number of tokens, input and output together
     #[arg(long, value_name = "N", value_parser = positive)]
     #[serde(alias = "tokens")]
     pub max_tokens: Option<u64>,
-    /// At most so many US dollars, like 0.25
+    /// Maximum cost in US dollars, like 0.25
     #[arg(long, alias = "max-budget-usd", value_name = "USD")]
     #[serde(alias = "cost")]
     pub max_cost: Option<CostLimit>,
-    /// At most so long, like 90s, 10m or 1h30m; waiting for a person does not count
+    /// Maximum time, like 90s, 10m or 1h30m; waiting for a person does not count
     #[arg(long, value_name = "DURATION")]
     #[serde(alias = "time")]
     pub max_time: Option<TimeLimit>,

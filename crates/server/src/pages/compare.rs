@@ -358,7 +358,7 @@ fn files(app: &App, columns: &Columns) -> Markup {
     html! {
         h2 { "Changed files" }
         @for why in &unknown { p.aside { "It is not known what it changed: " (why) } }
-        @if paths.is_empty() { p.aside { "None is still as a run left it." } } @else {
+        @if paths.is_empty() { p.aside { "No change of these runs is still in place." } } @else {
             div.scrolls tabindex="0" role="group" aria-label="Changed files" { table.totals {
                 thead { tr { td {} @for name in NAMES.iter().take(columns.len()) { th scope="col" { (name) } } } }
                 tbody { @for (path, done) in paths.iter().take(MAX_FILES) { tr {

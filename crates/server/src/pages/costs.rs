@@ -106,26 +106,26 @@ fn amount(group: &CostGroup, amount: u64) -> String {
 /// A figure about a group: its name and its value.
 type Figure = (&'static str, fn(&CostGroup) -> String);
 
-/// The figures of which nothing can be said without a price.
-const MONEY: [Figure; 4] = [
+/// The figures of a group, the ones that matter most first: a narrow screen shows those.
+const FIGURES: [Figure; 8] = [
     ("settled", |one| amount(one, one.settled_microdollars)),
-    ("estimated", |one| amount(one, one.estimated_microdollars)),
-    ("reserved", |one| amount(one, one.reserved_microdollars)),
+    ("tokens", |one| grouped(one.tokens)),
+    ("verified", |one| grouped(one.verified)),
     ("per verified", |one| {
         one.per_verified_microdollars.map_or("–".to_owned(), money)
     }),
+    ("runs", |one| grouped(one.runs)),
+    ("calls", |one| grouped(one.calls)),
+    ("estimated", |one| amount(one, one.estimated_microdollars)),
+    ("reserved", |one| amount(one, one.reserved_microdollars)),
 ];
 
-const COUNTS: [Figure; 4] = [
-    ("tokens", |one| grouped(one.tokens)),
-    ("calls", |one| grouped(one.calls)),
-    ("runs", |one| grouped(one.runs)),
-    ("verified", |one| grouped(one.verified)),
-];
+/// The figures of which nothing can be said without a price.
+const MONEY: [&str; 4] = ["settled", "per verified", "estimated", "reserved"];
 
 fn figures(is_priced: bool) -> impl Iterator<Item = &'static Figure> {
-    let money: &[Figure] = if is_priced { &MONEY } else { &[] };
-    money.iter().chain(&COUNTS)
+    let is_known = move |(name, _): &&Figure| is_priced || !MONEY.contains(name);
+    FIGURES.iter().filter(is_known)
 }
 
 fn is_priced(report: &CostReport) -> bool {
@@ -217,9 +217,7 @@ fn by_day(groups: &[CostGroup]) -> Markup {
         } }
         @if is_money {
             ul.legend.inline {
-                li { i.settled {} span { "settled" } }
-                li { i.estimated {} span { "estimated" } }
-                li { i.reserved {} span { "reserved" } }
+                @for word in ["settled", "estimated", "reserved"] { li { i class=(word) {} span { (word) } } }
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::{Extension, extract::State, response::Html};
-use gyrus_contract::{Image, RunId};
 use gyrus_kernel::log_name;
 use gyrus_surfaces::page::{self, RunNow, ScreenHolder};
 use maud::{Markup, html};
@@ -66,7 +65,10 @@ fn screen(run: &RunOverview, now: &RunNow) -> Markup {
     html! {
         figure.seen {
             div.layers {
-                @if let Some(image) = &now.picture { (kept(run.run, image)) }
+                @if let Some(image) = &now.picture {
+                    img.kept src={ "/api/runs/" (run.run) "/blobs/" (image.blob) }
+                        width=(image.width) height=(image.height) alt="The last picture that the run kept";
+                }
                 img #screen data-screen={ "/api/runs/" (run.run) "/screen" } hidden
                     alt="The page in the run's browser now";
                 (target(now))
@@ -77,17 +79,10 @@ fn screen(run: &RunOverview, now: &RunNow) -> Markup {
                         span.shown-as { @if now.picture.is_some() { "the last picture that it kept" } @else { "no picture was kept" } }
                         code { (place) }
                     },
-                    None => { "This run has not looked at a screen lately." },
+                    None => { "This run has no screen, or has not looked at it lately." },
                 }
             }
         }
-    }
-}
-
-fn kept(run: RunId, image: &Image) -> Markup {
-    html! {
-        img.kept src={ "/api/runs/" (run) "/blobs/" (image.blob) }
-            width=(image.width) height=(image.height) alt="The last picture that the run kept";
     }
 }
 

@@ -40,8 +40,8 @@ pub(super) fn topics(counts: &TopicCounts) -> Markup {
                 }
             }
             p.aside {
-                "Counted behind position " (grouped(counts.since)) "."
-                @if left_out > 0 { " " (counted(left_out, "older topic")) " left out." }
+                @if counts.since > 0 { "Counted from position " (grouped(counts.since + 1)) " on. " }
+                @if left_out > 0 { (counted(left_out, "older topic")) " left out." }
             }
         }
     }
@@ -93,10 +93,10 @@ pub(super) fn queues(app: &App) -> Markup {
             table.grid {
                 thead { tr {
                     th scope="col" { "Receiver" }
-                    th scope="col" { "Topics" }
                     th.number scope="col" { "Waiting" }
-                    th scope="col" { "When full" }
                     th.number scope="col" { "Dropped" }
+                    th scope="col" { "When full" }
+                    th scope="col" { "Topics" }
                 } }
                 tbody { @for line in lines.iter().take(QUEUES) { (drawn(line)) } }
             }
@@ -109,16 +109,16 @@ fn drawn(line: &QueueLine) -> Markup {
     html! {
         tr {
             td { (line.name) }
-            td.name { (gyrus_text::clip(&line.patterns, 120)) }
             td.number {
                 @if line.capacity.is_none() && line.waiting > 0 { "at most " }
                 (grouped(line.waiting))
                 @if let Some(capacity) = line.capacity { " of " (grouped(capacity as u64)) }
             }
-            td { (line.when_full) }
             td.number.bad[line.dropped.is_some_and(|dropped| dropped > 0)] {
                 @match line.dropped { Some(dropped) => (grouped(dropped)), None => "never" }
             }
+            td { (line.when_full) }
+            td.name { (gyrus_text::clip(&line.patterns, 120)) }
         }
     }
 }

@@ -54,7 +54,7 @@ pub(super) async fn find(
                     input type="search" name="text" value=(text) autocomplete="off"; }
                 button { "Search" }
             }
-            @if is_nothing { p.nothing { @if text.is_empty() { "Nothing is searched for." } @else { "Nothing has this text." } } }
+            @if is_nothing { p.nothing { @if text.is_empty() { "Type what to look for." } @else { "Nothing has this text." } } }
             @if !runs.is_empty() {
                 h2 { "Runs" }
                 ol.runs { @for run in &runs { (line(run)) } }

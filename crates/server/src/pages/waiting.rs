@@ -38,7 +38,7 @@ pub(super) async fn all(State(app): State<Arc<App>>) -> Result<Html<String>, Api
     blocking(move || {
         let open = all_open(&app);
         let main = html! {
-            div.heading { h1 { "Waiting" } p.aside { (counted(open.len(), "question")) ", oldest first" } }
+            div.heading { h1 { "Waiting" } p.aside { (counted(open.len(), "question")) @if open.len() > 1 { ", oldest first" } } }
             div #questions data-live {
                 @if open.is_empty() { p.nothing { "Nothing waits for a person." } }
                 @for question in &open { (card(&app, question, question.run, "/waiting")) }

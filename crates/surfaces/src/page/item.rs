@@ -218,6 +218,7 @@ fn class(happening: &Happening) -> &'static str {
         HappeningSubject::Answer { approved: true } => "answer yes",
         HappeningSubject::Answer { approved: false } => "answer no",
         HappeningSubject::Child | HappeningSubject::ChildEnded => "child",
+        HappeningSubject::Ended if happening.tone == Tone::Bad => "life bad",
         HappeningSubject::Resumed
         | HappeningSubject::Parked { .. }
         | HappeningSubject::Ended

@@ -39,6 +39,7 @@ use gyrus_text::counted;
 use maud::{Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
+pub(crate) use self::step::first_argument;
 use self::{
     excerpt::brief,
     item::{ItemDrawer, StepContext},

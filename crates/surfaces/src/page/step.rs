@@ -214,7 +214,12 @@ impl PageStep {
             let calls = self
                 .happenings()
                 .filter(|one| one.subject == HappeningSubject::Call);
-            calls.flat_map(|call| &call.parts).find_map(first_argument)
+            calls.flat_map(|call| &call.parts).find_map(|part| {
+                let HappeningPart::Arguments(arguments) = part else {
+                    return None;
+                };
+                first_argument(arguments)
+            })
         };
         let text = thought.map(str::to_owned).or_else(argument);
         Excerpt::of(&text.unwrap_or_default()).gist(characters)
@@ -251,11 +256,10 @@ impl StepItem {
     }
 }
 
-fn first_argument(part: &HappeningPart) -> Option<String> {
-    let HappeningPart::Arguments(arguments) = part else {
-        return None;
-    };
-    let value = arguments.as_object()?.values().next()?;
+/// Returns what a call is about: its path, or else the first of its arguments.
+pub(crate) fn first_argument(arguments: &Value) -> Option<String> {
+    let arguments = arguments.as_object()?;
+    let value = arguments.get("path").or(arguments.values().next())?;
     Some(
         value
             .as_str()

@@ -175,22 +175,23 @@ impl WholeRun {
             @if self.usage.is_empty() { p.aside { "No model was asked." } } @else {
                 div.scrolls tabindex="0" role="group" aria-label="Use of models" { table {
                     thead { tr {
-                        th { "purpose" } th { "model" } th.n { "requests" } th.n { "failed" }
-                        th.n { "tokens in" } th.n { "cached" } th.n { "tokens out" } th.n { "time" }
+                        th { "purpose" } th { "model" } th.n { "tokens in" } th.n { "tokens out" }
                         th.n { "settled" } th.n { "estimated" } th.n { "reserved" }
+                        th.n { "time" } th.n { "requests" } th.n { "failed" } th.n { "cached" }
                     } }
                     tbody { @for (purpose, model, row) in self.usage.rows() { tr {
                         th scope="row" { (prompt::purpose(purpose)) }
                         td { (super::excerpt::brief(model)) }
-                        td.n { (tokens(row.requests)) } td.n { (tokens(row.failed)) }
-                        td.n { (tokens(row.input)) } td.n { (tokens(row.cached)) }
-                        td.n { (tokens(row.output)) } td.n { (duration(row.took_ms)) }
+                        td.n { (tokens(row.input)) } td.n { (tokens(row.output)) }
                         td.n { (money(row.settled.cost)) } td.n { (money(row.estimated.cost)) }
-                        td.n { (money(row.reserved.cost)) }
+                        td.n { (money(row.reserved.cost)) } td.n { (duration(row.took_ms)) }
+                        td.n { (tokens(row.requests)) } td.n { (tokens(row.failed)) }
+                        td.n { (tokens(row.cached)) }
                     } } }
                     tfoot { tr {
-                        th scope="row" colspan="8" { "all" }
+                        th scope="row" colspan="4" { "cost in all" }
                         td.n colspan="3" { (money(self.all())) }
+                        td colspan="4" {}
                     } }
                 } }
                 p.aside {

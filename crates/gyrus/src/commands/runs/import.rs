@@ -18,8 +18,8 @@ use gyrus_surfaces::{console::put, output};
 ///
 /// A record can be shown, replayed, compared, exported again and removed. Nothing of it acts here: no
 /// answer, grant, mode, model or folder of it counts, and nothing goes on with it by itself. `gyrus
-/// resume RUN --workdir FOLDER` begins a new run of yours, which knows what it remembers as text that
-/// nobody vouches for.
+/// resume RUN --workdir FOLDER` begins a new run of yours, which knows what it remembers as
+/// untrusted text.
 #[derive(Args)]
 pub(crate) struct ImportRun {
     /// The file; `-` is standard input

@@ -285,7 +285,8 @@ fn new(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
     let home = gyrus.home()?;
     let folder = skill_places::user_folder(&home).join(name);
     let file = folder.join("SKILL.md");
-    let text = EXAMPLE.replace("NAME", name);
+    let words = name.replace('-', "\\b.*\\b");
+    let text = EXAMPLE.replace("NAME", name).replace("WORDS", &words);
     let checked = Library::check(&file, SkillPlace::User, &text);
     if let Err(mistakes) = checked {
         let said = mistakes.last().map(ToString::to_string).unwrap_or_default();
@@ -315,7 +316,7 @@ name: NAME
 description: Say here in one or two sentences what it does and when it helps.
 metadata:
   triggers: |
-    (?i)\\bNAME\\b
+    (?i)\\bWORDS\\b
   max-steps: \"30\"
 ---
 1. Say what to look at first.

@@ -55,7 +55,7 @@ fn a_person_who_is_removed_is_a_stranger_again() {
     let server = start(&world);
     bot.says(OWNER, "/help");
     bot.waits_for("/screenshot: a picture");
-    let said = world.gyrus(&["chat", "remove", "telegram", "12"]).exits(1);
+    let said = world.gyrus(&["chat", "remove", "telegram", "12"]).exits(2);
     assert!(said.err.contains("`12` is not paired"), "{said:?}");
     world
         .gyrus(&["chat", "remove", "telegram", "5000000042"])
@@ -128,7 +128,7 @@ fn a_token_that_cannot_be_used_is_said_and_ends_nothing() {
     let mut serving = world.start(&["serve", "--port", "0"]);
     serving.hears("the token TELEGRAM_TOKEN is not set");
     serving.hears("open this address");
-    let said = world.gyrus(&["chat", "pair", "telegram"]).exits(1);
+    let said = world.gyrus(&["chat", "pair", "telegram"]).exits(2);
     assert!(
         said.err.contains("this server has no chat `telegram`"),
         "{said:?}"

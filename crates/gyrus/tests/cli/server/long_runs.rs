@@ -136,7 +136,7 @@ fn the_page_of_a_long_run_is_small_and_reads_its_end_only() {
         .get(&format!("/runs/{long}/steps/{}", long_end / 2))
         .is(200)
         .body;
-    assert!(middle.contains("Its address for good"), "{middle}");
+    assert!(middle.contains("Permanent link"), "{middle}");
     assert!(read_by(process) - before < 2_000_000);
     let earlier = server
         .get(&format!("/runs/{long}?before=1000"))

@@ -404,7 +404,7 @@ fn the_command_line_drives_a_server() {
         .exits(2)
         .says("unrecognized subcommand");
     far(&["serve"], TOKEN)
-        .exits(1)
+        .exits(2)
         .says("cannot be carried out by a server");
     far(&["runs", "list"], "nonsense")
         .exits(1)

@@ -341,7 +341,7 @@ fn wakes_without_use_pause_a_trigger_until_a_person_resumes_it() {
     assert_eq!(trigger(&agent)["useless"], 0);
     world
         .gyrus(&["agents", "fire", "scribe", "monthly"])
-        .exits(1)
+        .exits(2)
         .says("the agent `scribe` has no trigger `monthly`");
     // Without a server the log tells.
     server.kill();

@@ -38,13 +38,15 @@ pub(in super::super) async fn show(
     blocking(move || {
         let body = match planned(&app, run, 0) {
             Ok(found) => html! {
-                p.beside {
-                    a.button href={ "/runs/" (run) "/undo" } { "Undo…" }
-                    a href={ "/api/runs/" (run) "/diff" } { "As a patch" }
-                }
-                p.aside {
-                    "Only what is still as the run left it, with what commands changed; what somebody "
-                    "else changed while it went on counts as the run's."
+                @if !found.changes().is_empty() {
+                    p.beside {
+                        a.button href={ "/runs/" (run) "/undo" } { "Undo…" }
+                        a href={ "/api/runs/" (run) "/diff" } { "As a patch" }
+                    }
+                    p.aside {
+                        "These files are as the run and its commands left them. What somebody else "
+                        "changed in them while it went on counts as the run's."
+                    }
                 }
                 (files(&app, &found, done)?)
             },
@@ -186,14 +188,13 @@ fn files(
     let patches = by_file(&patch);
     Ok(html! {
         @if changes.is_empty() {
-            p.nothing { "Nothing that the run changed is still as it left it." }
-        }
-        ul.files-changed {
+            p.nothing { "No change of this run is in place: it changed nothing, or its files were changed since." }
+        } @else { ul.files-changed {
             @for (number, change) in changes.iter().take(FILES).enumerate() {
                 @let of_file = patches.iter().find(|(path, _)| *path == change.path);
                 li { (file(change, words(change), of_file.filter(|_| number < PATCHES).map(|(_, patch)| *patch))) }
             }
-        }
+        } }
         @if changes.len() > FILES {
             p.aside { "and " (counted(changes.len() - FILES, "more path")) "; all of them are in the patch" }
         }

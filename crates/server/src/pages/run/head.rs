@@ -127,7 +127,7 @@ pub(super) fn head(app: &App, run: &RunOverview) -> Result<Markup, ApiError> {
                 p.figures { (figures(run)) }
             }
             div.goal-text { p.label { "Goal" } div.prose tabindex="0" role="group" aria-label="Goal" { (goal) } }
-            @if let Some(ending) = &run.ending { p.ending { (ending) } }
+            @if let Some(ending) = &run.ending { p.ending.bad[run.outcome.as_deref() == Some("failed")] { (ending) } }
             dl.about {
                 div { dt { "Folder" } dd { code { (run.workdir.display()) } } }
                 div { dt { "Loop" } dd { (run.cognitive_loop) } }

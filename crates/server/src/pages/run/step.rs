@@ -41,7 +41,7 @@ pub(in super::super) async fn show(
                             a.next href=(step_address(run, step.last + 1)) { "The step after" }
                         }
                         a.fork href={ "/runs/" (run) "/fork?at=" (step.number) } { "Fork after it" }
-                        a href=(step_address(run, step.first)) { "Its address for good" }
+                        a href=(step_address(run, step.first)) { "Permanent link" }
                     }
                 }
                 (PreEscaped(&step.html))
