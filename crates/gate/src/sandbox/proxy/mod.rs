@@ -44,8 +44,8 @@ const HELD: usize = 32;
 const HOLD_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// Time limit for the start of a request to arrive.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
-/// Time limit without a byte in either direction.
-const IDLE_LIMIT: Duration = Duration::from_secs(300);
+/// Time limit without a byte in either direction: the longest command may wait for one answer all its time.
+const IDLE_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Pause after a failed attempt to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const CHUNK_BYTES: usize = 16 * 1024;
