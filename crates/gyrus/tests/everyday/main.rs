@@ -116,5 +116,8 @@ fn sessions_end_as_outside_and_do_not_ask() {
         println!("skipped: no sandbox holds on this machine");
         return;
     }
-    sessions::hold(&original, only.as_deref());
+    let report = sessions::hold(&original, only.as_deref());
+    if only.is_some() {
+        println!("{report}");
+    }
 }

@@ -200,7 +200,7 @@ struct Came {
 }
 
 /// Tries one session of each kind, or those whose name has some words, or all if there are none.
-pub(crate) fn hold(original: &Original, only: Option<&str>) {
+pub(crate) fn hold(original: &Original, only: Option<&str>) -> String {
     let sessions = Session::all().into_iter().filter(|session| match only {
         None => session.is_sample,
         Some(words) => session.name().contains(words),
@@ -225,12 +225,10 @@ pub(crate) fn hold(original: &Original, only: Option<&str>) {
     });
     let came = came.into_inner();
     let report = report(&came, done.into_inner() - came.len() + skipped.len());
-    if only.is_some() {
-        println!("{report}");
-    }
     let differ = came.iter().any(|one| !one.differences.is_empty());
     let is_whole = only.is_none_or(str::is_empty);
     assert!(!differ && (!is_whole || median(&came) == 0), "\n{report}");
+    report
 }
 
 /// `None` if it needs a clock that cannot be made here.
