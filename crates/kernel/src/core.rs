@@ -9,8 +9,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    BlobId, CallPlace, ChangedPath, Does, EffectId, Grant, Image, Part, Principal, Purpose, ResolvedCall,
-    Router, RunId, SurfaceMessage, Text, ToolSpec,
+    BlobId, CallPlace, ChangedPath, Does, EffectId, Grant, Image, Part, Principal, Purpose,
+    ResolvedCall, Router, RunId, SurfaceMessage, Text, ToolSpec,
 };
 use gyrus_journal::Inbox;
 use gyrus_process::keeper::Spares;
