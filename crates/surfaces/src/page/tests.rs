@@ -629,9 +629,9 @@ fn a_whole_run_has_its_outcome_its_cost_and_its_relatives() {
     let cost = words(&whole.cost().0);
     for words in [
         // The failed attempt is counted, and costs nothing.
-        "next step local/small 2 1 3,000 64 100",
-        "next step remote/large 1 0 2,300 64 100",
-        "look back local/small 1 0 1,200 64 100",
+        "next step local/small 3,000 100 $0.0093",
+        "next step remote/large 2,300 100 $0.0072",
+        "look back local/small 1,200 100 $0.0039",
         "Child runs used 1,200 tokens, $0.0036 beside it.",
         "where the time went",
         "tokens by step",

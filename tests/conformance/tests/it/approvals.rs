@@ -12,8 +12,8 @@ use gyrus_contract::{
     Answer, ApprovalScope, Digest, EffectId, Grant, MessageBody, Mode, OnAsk, Principal,
 };
 use gyrus_kernel::{
-    APPROVAL_REFUSED, ApprovalAsked, ApprovalCard, CallEnd, Ending, Entry, QUESTIONS_LAST,
-    ResumeChanges,
+    APPROVAL_REFUSED, ApprovalAsked, ApprovalCard, CallEnd, Ending, Entry, KernelError,
+    QUESTIONS_LAST, ResumeChanges,
     approvals::{self, AnswerMismatch},
     log_name,
 };
@@ -146,45 +146,30 @@ async fn with_nobody_to_ask_it_is_denied_and_the_run_says_so_even_after_a_crash(
 }
 
 #[tokio::test]
-async fn an_old_yes_does_not_cover_what_is_resolved_differently_now() {
-    // The workspace is a link that is turned after the yes: the same call means another file.
+async fn a_yes_allows_nothing_in_a_folder_that_took_the_place_of_the_workspace() {
     let folder = tempfile::tempdir().unwrap();
     let real = folder.path().canonicalize().unwrap();
-    for name in ["one", "two"] {
-        std::fs::create_dir(real.join(name)).unwrap();
+    let (workspace, aside, other) = (
+        real.join("workspace"),
+        real.join("aside"),
+        real.join("other"),
+    );
+    for folder in [&workspace, &other] {
+        std::fs::create_dir(folder).unwrap();
     }
-    let turn = |to: &str| {
-        let _ = std::fs::remove_file(real.join("workspace"));
-        std::os::unix::fs::symlink(real.join(to), real.join("workspace")).unwrap();
-    };
-    turn("one");
     let mut scenario = asking(OnAsk::Park);
-    scenario.new.workspace = real.join("workspace");
+    scenario.new.workspace.clone_from(&workspace);
     let bench = scenario.bench();
     bench.start().await.unwrap();
     bench.send(yes(&bench));
-    bench.again().resume().await.unwrap();
-    // The crash comes between the yes and what it allowed.
-    let whole = bench.recording();
-    let answered = |kind: &&str| *kind == "approval.answered";
-    let entries = 1 + whole.kinds().iter().position(answered).unwrap();
-    let next = scenario.bench_after(Vec::new());
-    let cut = Cut {
-        entries,
-        of_child: None,
-    };
-    whole.cut(cut).plant(&bench.store, &next.store);
-    let bench = next;
-    turn("two");
-    for _ in 0..2 {
-        let parked = bench.again().resume().await.unwrap();
-        assert!(
-            matches!(parked.ending, Ending::Waiting { .. }),
-            "{parked:?}"
-        );
-        assert!(bench.world.deeds().is_empty(), "done without a yes to it");
-    }
-    bench.send(yes(&bench));
+    // The same call would mean another file now.
+    std::fs::rename(&workspace, &aside).unwrap();
+    std::os::unix::fs::symlink(&other, &workspace).unwrap();
+    let refused = bench.again().resume().await;
+    assert!(matches!(refused, Err(KernelError::Moved(_))), "{refused:?}");
+    assert!(bench.world.deeds().is_empty(), "done in another folder");
+    std::fs::remove_file(&workspace).unwrap();
+    std::fs::rename(&aside, &workspace).unwrap();
     let ended = bench.again().resume().await.unwrap();
     assert!(matches!(ended.ending, Ending::Reached { .. }), "{ended:?}");
 }
