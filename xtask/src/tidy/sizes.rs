@@ -14,7 +14,7 @@ const FUNCTION_LINES: usize = 70;
 
 /// Maximum number of lines of the program beside its tests, scripts and styles included. It
 /// falls: a crate grows by what another loses. A debt is named in the commit that raises it.
-const MOST_LINES: usize = 257_226;
+const MOST_LINES: usize = 257_231;
 
 /// A file, or a function in it. Functions of one name in one file are one subject: the longest.
 type Subject = (String, Option<String>);

@@ -64,6 +64,11 @@ impl TriggersInner {
         let (Some(event), Some(agent)) = (event, end.topic.words().nth(1)) else {
             return Ok(());
         };
+        // A firing is on the bus before it is recorded: the end of a quick run may come in between.
+        let live: Vec<_> = self.live.lock().values().cloned().collect();
+        for live in live.iter().filter(|live| live.name.agent == agent) {
+            drop(live.firing.lock().await);
+        }
         let awaiting: Option<(TriggerName, u32)> = {
             let book = self.book();
             let mut own = book.state().of_agent(agent);
