@@ -102,7 +102,10 @@ export interface components {
             model: string;
             /** @description Its name for people. */
             name: string;
-            /** @description The strength with which the goal is believed to be reached: `claimed`, `checked` or `verified`. */
+            /**
+             * @description The strength with which the goal is believed to be reached: `answered`, `claimed`, `checked` or
+             *     `verified`; `failed` where the run ended without reaching it.
+             */
             outcome?: string | null;
             /**
              * Format: uint
@@ -175,7 +178,10 @@ export interface components {
             model: string;
             /** @description Its name for people. */
             name: string;
-            /** @description The strength with which the goal is believed to be reached: `claimed`, `checked` or `verified`. */
+            /**
+             * @description The strength with which the goal is believed to be reached: `answered`, `claimed`, `checked` or
+             *     `verified`; `failed` where the run ended without reaching it.
+             */
             outcome?: string | null;
             /**
              * Format: uint
